@@ -58,18 +58,19 @@ candidate() {
 # sources prints one-line deb-src entries for $RELEASE, made from the entries for this
 # machine's own release: apt-get itself reads its configuration, so it may be in either format.
 sources() {
-  local archive=/usr/share/keyrings/debian-archive-keyring.gpg uri suite signed keys
-  apt-get indextargets --format '$(REPO_URI)|$(RELEASE)|$(SIGNED_BY)' \
+  local keys=/usr/share/keyrings/debian-archive-keyring.gpg uri suite codename
+  # shellcheck disable=SC2016
+  apt-get indextargets --format '$(REPO_URI)|$(RELEASE)|$(CODENAME)' \
     'Created-By: Packages' 'Component: main' | sort -u |
-    while IFS='|' read -r uri suite signed; do
+    while IFS='|' read -r uri suite codename; do
+      # An entry may say "stable"; apt knows the codename once it has the archive's lists.
+      case $codename in "$VERSION_CODENAME"*) suite=$codename ;; esac
+      case $uri in cdrom:*) continue ;; esac
       case $suite in
         "$VERSION_CODENAME") suite=$RELEASE ;;
         "$VERSION_CODENAME-security") suite=$RELEASE-security ;;
         *) continue ;;
       esac
-      keys=$archive
-      # A mirror may sign with a key of its own: apt then knows its file here.
-      case $signed in "$archive" | "") ;; /*) keys=${signed// /,},$archive ;; esac
       echo "deb-src [signed-by=$keys] $uri $suite main"
     done
 }
@@ -97,7 +98,7 @@ compile() {
   say "fetching Debian's list of source packages for $RELEASE (signed; about 10 MB)"
   if ! quietly apt-get "${options[@]}" update; then
     say "that failed; the keyring may be too old to know $RELEASE's key: updating it"
-    apt_refresh && quietly apt_root install -y debian-archive-keyring || true
+    if apt_refresh; then quietly apt_root install -y debian-archive-keyring || true; fi
     quietly apt-get "${options[@]}" update ||
       die "Debian's source packages of $RELEASE cannot be fetched and verified here: install HAProxy 3.0 or newer yourself and put it in PATH"
   fi
@@ -162,7 +163,7 @@ main() {
   fi
 
   case $(uname -s) in
-    Darwin) die "HAProxy 3.0 or newer with Lua is needed: run 'brew install haproxy' and try again" ;;
+    Darwin) die "HAProxy 3.0 or newer with Lua is needed: run 'brew install haproxy' and try again (if brew's is the one that does not fit, work in a Linux machine)" ;;
     Linux) ;;
     *) die "HAProxy 3.0 or newer with Lua is needed: install it, put it in PATH and try again" ;;
   esac

@@ -1,5 +1,6 @@
+# shellcheck shell=bash
 # Shell functions that the scripts of this folder share. Sourced, never run.
-# It must parse with bash 3.2, which macOS has. shellcheck shell=bash
+# It must parse with bash 3.2, which macOS has.
 
 # The checkout, and the folder in it that holds everything we fetch or compile.
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -1,0 +1,87 @@
+# Limpet: build, test, show. "make help" lists the targets. Each installs what it needs and the
+# machine lacks: the Go toolchain that go.mod names, HAProxy, linters (hack/, kept in .cache).
+
+export GOTOOLCHAIN := go1.27.3
+
+SHELL       := bash
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+PKGS        ?= ./...
+TESTFLAGS   ?=
+BENCHFLAGS  ?=
+FUZZTIME    ?= 20s
+KEEP        ?=
+
+# The packages with golden files: their tests know -update, by which they rewrite them.
+GOLDEN_PACKAGES = $(sort $(dir $(shell grep -rlE --include='*_test.go' '\("update",' cmd controller dataplane internal templates 2>/dev/null)))
+
+# Recipes start with this to have $$HAPROXY.
+haproxy = HAPROXY="$$(hack/haproxy.sh)" && export HAPROXY
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nVariables: PKGS (%s), TESTFLAGS, BENCHFLAGS, FUZZTIME (%s), KEEP, HAPROXY (a path)\n' '$(PKGS)' '$(FUZZTIME)'
+
+##@ Use
+.PHONY: build
+build: go ## build bin/limpet
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/limpet ./cmd/limpet
+
+.PHONY: demo
+demo: build ## show sessions that hold through scaling, reloads and crashes (KEEP=1 leaves it running)
+	@$(haproxy) && KEEP=$(KEEP) LIMPET=$(CURDIR)/bin/limpet go run ./hack/demo
+
+.PHONY: haproxy
+haproxy: ## print the path of the HAProxy that everything here uses
+	@hack/haproxy.sh
+
+##@ Test
+.PHONY: test
+test: go gcc ## run all tests with the race detector, against a real HAProxy
+	@$(haproxy) && CGO_ENABLED=1 go test -race -timeout 20m $(TESTFLAGS) $(PKGS)
+
+.PHONY: golden
+golden: go ## rewrite the golden files; review the diff
+	@test -n "$(GOLDEN_PACKAGES)" || { echo "no package has golden files"; exit 1; }
+	@$(haproxy) && go test -count=1 $(GOLDEN_PACKAGES:%=./%) -update
+	@git --no-pager diff --stat
+
+.PHONY: fuzz
+fuzz: go ## run every fuzz target for FUZZTIME
+	@$(haproxy) && FUZZTIME=$(FUZZTIME) hack/fuzz.sh $(PKGS)
+
+.PHONY: bench
+bench: build wrk ## measure ratios and growth (BENCHFLAGS are its flags)
+	@$(haproxy) && LIMPET=$(CURDIR)/bin/limpet go run ./hack/bench $(BENCHFLAGS)
+
+##@ Keep in order
+.PHONY: check
+check: go ## all that needs no HAProxy: format, vet, go.mod, import direction, linters, generated files
+	@echo 'gofmt'; files="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))" && \
+	  test -z "$$files" || { echo "not formatted (gofmt -w): $$files"; exit 1; }
+	@echo 'go vet'; go vet ./...
+	@echo 'go mod tidy'; go mod tidy -diff
+	@echo 'import direction'; go test -count=1 ./internal/architecture
+	@$(MAKE) --no-print-directory lint
+	@echo 'generated files'; hack/generated.sh
+
+.PHONY: lint
+lint: go ## run the linters
+	@lint="$$(hack/tools.sh golangci-lint)" && echo 'golangci-lint' && "$$lint" run
+	@lint="$$(hack/tools.sh shellcheck)" && echo 'shellcheck' && "$$lint" -x -P SCRIPTDIR hack/*.sh .ci/run
+
+.PHONY: generate
+generate: go ## write what is generated from Go sources
+	go generate ./...
+
+.PHONY: clean
+clean: ## remove what was built, and .cache
+	rm -rf bin .cache coverage.out
+
+.PHONY: go gcc wrk
+go gcc wrk:
+	@hack/tools.sh $@ >/dev/null
