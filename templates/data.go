@@ -1,0 +1,178 @@
+package templates
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+// The map files.
+const (
+	hostsMap      = "hosts.map"
+	parentsMap    = "parents.map"
+	pathsMap      = "paths.map"
+	candidatesMap = "candidates.map"
+	rulesMap      = "rules.map"
+	splitsMap     = "splits.map"
+	redirectsMap  = "redirects.map"
+	headersMap    = "headers.map"
+	sessionsMap   = "sessions.map"
+	sniMap        = "sni.map"
+)
+
+var mapNames = []string{
+	hostsMap, parentsMap, pathsMap, candidatesMap, rulesMap, splitsMap, redirectsMap, headersMap, sessionsMap,
+}
+
+// line is one line of a map file.
+type line struct {
+	file, key string
+	entry     files.Entry
+}
+
+// data is everything that is changed at run time. It is immutable.
+type data struct {
+	maps    map[string]table.Table[files.Entry]
+	servers table.Table[files.Server]
+	faults  map[string]Fault
+}
+
+// update gives the data for what is now, from d, the data for what was.
+func (d *data) update(was, is state) *data {
+	e := newDataEditor(d)
+	expand(e, is.config.Hosts, was.config.Hosts, hostLines)
+	expand(e, is.config.Parents, was.config.Parents, parentLines)
+	expand(e, is.config.Paths, was.config.Paths, func(key string, path *model.Path) ([]line, error) {
+		return pathLines(key, path, is.place)
+	})
+	expand(e, is.config.Rules, was.config.Rules, func(_ string, rule *model.Rule) ([]line, error) {
+		return ruleLines(rule, is.place)
+	})
+	e.backends(was, is)
+	return e.data()
+}
+
+// state is a configuration with the slots of its backends.
+type state struct {
+	config model.Config
+	place  placement.Placement
+}
+
+func (d *data) withSNI(sni table.Table[files.Entry]) map[string]table.Table[files.Entry] {
+	all := maps.Clone(d.maps)
+	all[sniMap] = sni
+	return all
+}
+
+func (d *data) sortedFaults() []Fault {
+	return slices.SortedFunc(maps.Values(d.faults), func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Message, b.Message))
+	})
+}
+
+type dataEditor struct {
+	maps    map[string]*table.Editor[files.Entry]
+	servers *table.Editor[files.Server]
+	faults  map[string]Fault
+}
+
+func newDataEditor(d *data) *dataEditor {
+	if d == nil {
+		d = &data{}
+	}
+	e := &dataEditor{maps: map[string]*table.Editor[files.Entry]{}, servers: d.servers.Edit(), faults: maps.Clone(d.faults)}
+	if e.faults == nil {
+		e.faults = map[string]Fault{}
+	}
+	for _, name := range mapNames {
+		e.maps[name] = d.maps[name].Edit()
+	}
+	return e
+}
+
+func (e *dataEditor) data() *data {
+	d := &data{maps: map[string]table.Table[files.Entry]{}, servers: e.servers.Table(), faults: e.faults}
+	for name, edit := range e.maps {
+		d.maps[name] = edit.Table()
+	}
+	return d
+}
+
+// expand brings the lines of one of the model's tables up to date: an entry's lines are a function of the entry, so the
+// old entry's are known without having been kept. What is gone leaves first, because a new entry may take its key.
+func expand[V comparable](e *dataEditor, is, was table.Table[V], lines func(string, V) ([]line, error)) {
+	changes := slices.Collect(is.Diff(was))
+	for _, change := range changes {
+		if !change.HadOld {
+			continue
+		}
+		old, _ := lines(change.Key, change.Old)
+		for _, l := range old {
+			e.maps[l.file].Delete(l.key)
+		}
+	}
+	for _, change := range changes {
+		id := fmt.Sprintf("%T %s", change.New, change.Key)
+		delete(e.faults, id)
+		if !change.HasNew {
+			continue
+		}
+		fresh, err := lines(change.Key, change.New)
+		if err != nil {
+			e.faults[id] = Fault{ownerOf(change.New), err.Error()}
+			continue
+		}
+		for _, l := range fresh {
+			e.maps[l.file].Set(l.key, l.entry)
+		}
+	}
+}
+
+func ownerOf(entry any) model.Owner {
+	switch entry := entry.(type) {
+	case *model.Host:
+		return entry.Owner
+	case *model.Parent:
+		return entry.Owner
+	case *model.Path:
+		return entry.Owner
+	case *model.Rule:
+		return entry.Owner
+	}
+	return ""
+}
+
+// backends brings the servers up to date. A backend that is gone is looked up where it was.
+func (e *dataEditor) backends(was, is state) {
+	changes := slices.Collect(is.config.Backends.Diff(was.config.Backends))
+	for _, change := range changes {
+		if slot, placed := was.place.Slot(change.Key); placed && change.HadOld {
+			for _, endpoint := range change.Old.Endpoints {
+				e.servers.Delete(files.ServerKey(slot, endpoint.Name))
+			}
+		}
+	}
+	for _, change := range changes {
+		if slot, placed := is.place.Slot(change.Key); placed && change.HasNew {
+			for _, endpoint := range change.New.Endpoints {
+				e.servers.Set(files.ServerKey(slot, endpoint.Name), server(slot, change.New.Owner, endpoint))
+			}
+		}
+	}
+}
+
+func server(slot string, owner model.Owner, endpoint model.Endpoint) files.Server {
+	weight := 1
+	if endpoint.Draining {
+		weight = 0
+	}
+	return files.Server{
+		Owner: string(owner), Slot: slot, Name: endpoint.Name, Address: endpoint.Address.String(), ID: endpoint.ID, Weight: weight,
+	}
+}

@@ -1,0 +1,280 @@
+package templates
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+// haproxy is the binary that the tests run: there is no test of a rule without it.
+func haproxy(t testing.TB) string {
+	t.Helper()
+	for _, path := range []string{os.Getenv("HAPROXY"), "../.cache/bin/haproxy", "haproxy"} {
+		if found, err := exec.LookPath(path); path != "" && err == nil {
+			abs, err := filepath.Abs(found)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return abs
+		}
+	}
+	t.Fatal("no haproxy: run the tests with make test")
+	return ""
+}
+
+// write lays the set out as HAProxy reads it.
+func write(t testing.TB, dir string, set files.Set) {
+	t.Helper()
+	put := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cfg strings.Builder
+	for _, section := range set.Sections {
+		cfg.WriteString(section.Text)
+		for _, e := range set.Servers.Sorted() {
+			if s := e.Value; section.Slot != "" && s.Slot == section.Slot {
+				fmt.Fprintf(&cfg, "  server %s %s id %d weight %d %s\n", s.Name, s.Address, s.ID, s.Weight, s.Options)
+			}
+		}
+	}
+	put("haproxy.cfg", cfg.String())
+	for _, e := range set.Assets.Sorted() {
+		put(e.Key, e.Value.Text)
+	}
+	for name, entries := range set.Maps {
+		var lines strings.Builder
+		for _, e := range entries.Sorted() {
+			lines.WriteString(e.Key + " " + e.Value.Value + "\n")
+		}
+		put("maps/"+name, lines.String())
+	}
+}
+
+// run renders config, checks it with HAProxy and starts it. It returns the folder.
+func run(t testing.TB, config model.Config) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "limpet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	renderer, err := NewRenderer(Settings{
+		AdminSocket: dir + "/admin.sock", HealthSocket: dir + "/health.sock", Instance: filepath.Base(dir), HardStopAfter: "1h",
+		SignKeys: []SignKey{{"a", "3Lm2TOntsDDfXdggrmms2YXqwLq1kjA2sLPGtYXreUk="}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var backends []string
+	for _, e := range config.Backends.Sorted() {
+		backends = append(backends, e.Key)
+	}
+	set, faults, err := renderer.Render(config, placement.Placement{}.Update(backends, nil))
+	if err != nil || len(faults) > 0 {
+		t.Fatal(err, faults)
+	}
+	write(t, dir, set)
+	files := []string{"-f", dir + "/haproxy.cfg", "-f", dir + "/" + KeysFile}
+	if out, err := exec.Command(haproxy(t), append([]string{"-c"}, files...)...).CombinedOutput(); err != nil {
+		t.Fatalf("haproxy -c: %v\n%s", err, out)
+	}
+	cmd := exec.Command(haproxy(t), append([]string{"-db"}, files...)...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for range 200 {
+		if conn, err := net.Dial("unix", dir+"/admin.sock"); err == nil {
+			_ = conn.Close()
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return dir
+}
+
+// echo starts a server that answers with its name and what it was asked.
+func echo(t testing.TB, name string) netip.AddrPort {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server-Name", name)
+		if v := r.URL.Query().Get("cache"); v != "" {
+			w.Header().Set("Cache-Control", v)
+		}
+		fmt.Fprintf(w, "%s %s\n", r.Method, r.RequestURI)
+		_ = r.Header.Write(w)
+	}))
+	t.Cleanup(server.Close)
+	return netip.MustParseAddrPort(server.Listener.Addr().String())
+}
+
+func freePort(t testing.TB) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+type reply struct {
+	status int
+	server string
+	header http.Header
+	body   string
+}
+
+func ask(t testing.TB, port uint16, host, path string, header http.Header) reply {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	return reply{res.StatusCode, res.Header.Get("Server-Name"), res.Header, string(body)}
+}
+
+func backend(name string, addrs ...netip.AddrPort) table.Entry[*model.Backend] {
+	b := &model.Backend{Name: name}
+	for i, a := range addrs {
+		b.Endpoints = append(b.Endpoints, model.Endpoint{Name: fmt.Sprintf("e%d", i+1), Address: a, ID: int32(1000 + i)})
+	}
+	return table.Entry[*model.Backend]{Key: name, Value: b}
+}
+
+func plain(backend string) *model.Path {
+	return &model.Path{Candidates: []model.Candidate{{Target: model.Target{Backend: backend}}}}
+}
+
+func toRule(rule string, conditions ...model.Condition) model.Candidate {
+	return model.Candidate{Conditions: conditions, Target: model.Target{Rule: rule}}
+}
+
+func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
+	port := freePort(t)
+	one, two := echo(t, "one"), echo(t, "two")
+	session := &model.Session{
+		ID: "ssess", Scope: "scope1", Backend: "bshop", Carrier: model.Cookie, Name: "shop", Absolute: time.Hour, Path: "/", Permanent: true,
+	}
+	header := &model.Session{ID: "shead", Scope: "scope2", Backend: "bshop", Carrier: model.HeaderLine, Name: "X-Session", Path: "/"}
+	config := model.Config{
+		Frame: model.Frame{Ports: []model.Port{{ID: "p1", Address: netip.MustParseAddr("127.0.0.1"), Bind: port, Public: 80}}},
+		Hosts: table.Of(
+			table.Entry[*model.Host]{Key: "p1|shop.example", Value: &model.Host{VirtualHost: "v1"}},
+			table.Entry[*model.Host]{Key: "p1|*.example", Value: &model.Host{VirtualHost: "v2"}},
+		),
+		Parents: table.Of(table.Entry[*model.Parent]{Key: "v1", Value: &model.Parent{VirtualHost: "v2"}}),
+		Paths: table.Of(
+			table.Entry[*model.Path]{Key: "v1/a/", Value: plain("one")},
+			table.Entry[*model.Path]{Key: "v1/a/\x01", Value: plain("two")},
+			table.Entry[*model.Path]{Key: "v1/cookie/", Value: &model.Path{Candidates: []model.Candidate{toRule("rcookie")}}},
+			table.Entry[*model.Path]{Key: "v1/header/", Value: &model.Path{Candidates: []model.Candidate{toRule("rheader")}}},
+			table.Entry[*model.Path]{Key: "v1/away/", Value: &model.Path{Candidates: []model.Candidate{toRule("raway")}}},
+			table.Entry[*model.Path]{Key: "v1/bad/", Value: &model.Path{Candidates: []model.Candidate{toRule("rbad")}}},
+			table.Entry[*model.Path]{Key: "v1/split/", Value: &model.Path{Candidates: []model.Candidate{toRule("rsplit")}}},
+			table.Entry[*model.Path]{Key: "v1/a/c/", Value: &model.Path{Candidates: []model.Candidate{
+				toRule("rcookie", model.Condition{On: model.OnHeader, Name: "x", Value: "y"}),
+				toRule("rheader", model.Condition{On: model.OnQuery, Name: "q", Value: "b+ ", Regex: true}),
+			}}},
+			table.Entry[*model.Path]{Key: "v2/", Value: plain("two")},
+		),
+		Rules: table.Of(
+			table.Entry[*model.Rule]{Key: "rcookie", Value: &model.Rule{ID: "rcookie", Split: []model.Share{{Weight: 1, Backend: "both", Session: session}}}},
+			table.Entry[*model.Rule]{Key: "rheader", Value: &model.Rule{ID: "rheader", Split: []model.Share{{Weight: 1, Backend: "both", Session: header}}}},
+			table.Entry[*model.Rule]{Key: "rbad", Value: &model.Rule{ID: "rbad", Split: []model.Share{{Weight: 1}}}},
+			table.Entry[*model.Rule]{Key: "raway", Value: &model.Rule{ID: "raway", Redirect: &model.Redirect{Status: 302, KeepPort: true, ReplacePrefix: true, Prefix: "/away", Path: "/there"}}},
+			table.Entry[*model.Rule]{Key: "rsplit", Value: &model.Rule{ID: "rsplit", RequestHeaders: &model.HeaderChange{Set: []model.Header{{Name: "X-A", Value: "%[env(HOME)] ; \"q\""}}},
+				Split: []model.Share{{Weight: 3, Backend: "one"}, {Weight: 1, Backend: "two"}, {Weight: 0, Backend: "one"}}}},
+		),
+		Backends: table.Of(backend("one", one), backend("two", two), backend("both", one, two)),
+	}
+	run(t, config)
+	for _, c := range []struct {
+		host, path string
+		header     http.Header
+		status     int
+		server     string
+	}{
+		{"shop.example", "/a/b", nil, 200, "one"},
+		{"shop.example", "/a", nil, 200, "two"},
+		{"SHOP.example.:80", "/a/", nil, 200, "one"},
+		{"shop.example", "/ab", nil, 200, "two"},
+		{"x.y.example", "/", nil, 200, "two"},
+		{"a.b.c.d.e.f.g.h.i.example", "/", nil, 200, "two"},
+		{"example", "/", nil, 404, ""},
+		{"shop.example", "/bad", nil, 500, ""},
+		{"shop.example", "/a/c", nil, 200, "one"},
+		{"shop.example", "/away/x?y=1", nil, 302, ""},
+	} {
+		got := ask(t, port, c.host, c.path, c.header)
+		if got.status != c.status || got.server != c.server {
+			t.Errorf("%s%s: %d from %q, want %d from %q", c.host, c.path, got.status, got.server, c.status, c.server)
+		}
+	}
+	if got := ask(t, port, "shop.example", "/away/x?y=1", nil).header.Get("Location"); got != "http://shop.example/there/x?y=1" {
+		t.Errorf("Location: %s", got)
+	}
+	if got := ask(t, port, "shop.example", "/a/c?q=bb%20", nil); got.header.Get("X-Session") == "" {
+		t.Errorf("no header token: %v", got)
+	}
+	if got := ask(t, port, "shop.example", "/split", nil); !strings.Contains(got.body, "X-A: %[env(HOME)] ; \"q\"\r\n") || !strings.Contains(got.body, "X-Forwarded-Port: 80\r\n") {
+		t.Errorf("headers: %v", got)
+	}
+	first := ask(t, port, "shop.example", "/cookie?cache=max-age%3D60", nil)
+	fmt.Println(first.header)
+	token := strings.Split(strings.TrimPrefix(first.header.Get("Set-Cookie"), "shop="), ";")[0]
+	for range 10 {
+		got := ask(t, port, "shop.example", "/cookie", http.Header{"Cookie": {"a=b; shop=" + token + "; c=d"}})
+		if got.server != first.server || got.header.Get("Set-Cookie") != "" {
+			t.Errorf("moved: %v", got)
+		}
+	}
+	got := ask(t, port, "shop.example", "/cookie", http.Header{"Cookie": {"shop=" + token[:len(token)-3] + "abc"}})
+	if got.header.Get("Set-Cookie") == "" {
+		t.Errorf("forged token kept")
+	}
+	first = ask(t, port, "shop.example", "/header", nil)
+	fmt.Println(first.header)
+	for range 10 {
+		got := ask(t, port, "shop.example", "/header", http.Header{"X-Session": {first.header.Get("X-Session")}})
+		if got.server != first.server || got.header.Get("X-Session") != "" {
+			t.Errorf("moved: %v", got)
+		}
+	}
+	counts := map[string]int{}
+	for range 400 {
+		counts[ask(t, port, "shop.example", "/split", nil).server]++
+	}
+	fmt.Println(counts)
+}

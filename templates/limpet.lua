@@ -1,0 +1,297 @@
+-- What native rules cannot do: conditional routes, weighted splits, header changes with any name, redirects, and session
+-- names that are not written into the configuration. Plain routes never come here.
+--
+-- Everything is read from map files, which the runtime API changes. Names that begin with g or h are hashes of what they
+-- stand for, so what was parsed once stays right and is kept, up to a bound.
+
+local paths      = Map.new("maps/paths.map", Map._beg)
+local parents    = Map.new("maps/parents.map", Map._str)
+local candidates = Map.new("maps/candidates.map", Map._str)
+local hosts      = Map.new("maps/hosts.map", Map._str)
+local splits     = Map.new("maps/splits.map", Map._str)
+local headers    = Map.new("maps/headers.map", Map._str)
+local redirects  = Map.new("maps/redirects.map", Map._str)
+
+local EXACT_END   = "/\1"
+local MAX_KEPT    = 10000 -- parsed things kept per thread and kind
+local MAX_REGEXES = 128   -- evaluated for one request, over all groups that it walks through
+local MAX_PARENTS = 16    -- a chain of broader hostnames is no longer than a hostname has labels we strip
+
+-- kept returns a function that parses a name once and remembers it, forgetting all when there are too many.
+local function kept(parse)
+  local known, count = {}, 0
+  return function(name)
+    local value = known[name]
+    if value == nil then
+      value = parse(name)
+      if value ~= nil then
+        if count >= MAX_KEPT then known, count = {}, 0 end
+        known[name], count = value, count + 1
+      end
+    end
+    return value
+  end
+end
+
+local function split_fields(text, separator)
+  local fields = {}
+  for field in (text .. separator):gmatch("(.-)%" .. separator) do fields[#fields + 1] = field end
+  return fields
+end
+
+-- A user's expression must match the whole value, and gives up early: the bound keeps a catastrophic one from holding
+-- the thread until the watchdog ends the process.
+local function compile(expression)
+  local ok, regex = Regex.new("(*LIMIT_MATCH=2000)^(?:" .. expression .. ")$", true)
+  return ok and regex or nil
+end
+
+-- Conditions ---------------------------------------------------------------------------------------------------------
+
+local function parse_condition(line)
+  local on, name, operator, value = line:match("^(%a)([^=~]*)([=~])(.*);$")
+  if not on then return nil end
+  local condition = { on = on, name = name, value = value }
+  if operator == "~" then
+    condition.regex = compile(value)
+    condition.never = condition.regex == nil
+  end
+  return condition
+end
+
+local group_of = kept(function(name)
+  local head = candidates:lookup(name)
+  if not head then return nil end
+  local length, count = head:match("^(%d+) (%d+)$")
+  local group = { length = tonumber(length) }
+  for i = 1, tonumber(count) do
+    local line = candidates:lookup(name .. "." .. i)
+    if not line then return nil end
+    local conditions, target = line:match("^(%d+) (.*)$")
+    local candidate = { target = target }
+    for j = 1, tonumber(conditions) do
+      local condition = candidates:lookup(name .. "." .. i .. "." .. j)
+      candidate[j] = condition and parse_condition(condition)
+      if not candidate[j] then return nil end
+    end
+    group[i] = candidate
+  end
+  return group
+end)
+
+-- A header that is sent several times counts as one with the values joined (RFC 9110, 5.3).
+local function header_value(txn, name)
+  local count = txn.sf:req_fhdr_cnt(name)
+  if count == 0 or count == "" then return nil end
+  if count == 1 then return txn.f:req_fhdr(name) end
+  local values = {}
+  for i = 1, count do values[i] = txn.sf:req_fhdr(name, i) end
+  return table.concat(values, ",")
+end
+
+local function query_value(txn, name)
+  local value = txn.f:url_param(name)
+  return value and txn.c:url_dec(value, 1)
+end
+
+-- seen remembers a request's values, so that a header that many candidates ask for is fetched once.
+local function value_of(txn, condition, seen)
+  local id = condition.on .. condition.name
+  local value = seen[id]
+  if value == nil then
+    if condition.on == "m" then value = txn.f:method()
+    elseif condition.on == "p" then value = txn.f:path()
+    elseif condition.on == "h" then value = header_value(txn, condition.name)
+    else value = query_value(txn, condition.name) end
+    if value == nil then value = false end
+    seen[id] = value
+  end
+  return value
+end
+
+local function holds(txn, candidate, seen)
+  for i = 1, #candidate do
+    local condition = candidate[i]
+    local value = value_of(txn, condition, seen)
+    if not value or condition.never then return false end
+    if condition.regex then
+      seen.regexes = seen.regexes + 1
+      if seen.regexes > MAX_REGEXES or not condition.regex:match(value) then return false end
+    elseif value ~= condition.value then
+      return false
+    end
+  end
+  return true
+end
+
+-- Routes -------------------------------------------------------------------------------------------------------------
+
+-- within returns what a request takes within one virtual host: the first candidate that holds at the longest path, then
+-- at the next shorter one.
+local function within(txn, key, target, seen)
+  while target do
+    if target:byte(1) ~= 103 then return target end -- "g"
+    local group = group_of(target)
+    if not group then return nil end
+    for i = 1, #group do
+      if holds(txn, group[i], seen) then return group[i].target end
+    end
+    key = key:sub(1, group.length - 1)
+    target = paths:lookup(key)
+  end
+end
+
+-- route goes on where the native look-up found a group, or nothing although a broader hostname may have it.
+core.register_fetches("route", function(txn)
+  local host, target = txn:get_var("txn.host_id"), txn:get_var("txn.to")
+  local tail = (txn.f:path() or "") .. EXACT_END
+  local seen = { regexes = 0 }
+  for _ = 1, MAX_PARENTS do
+    local found = within(txn, host .. tail, target, seen)
+    if found then return found end
+    host = parents:lookup(host)
+    if not host then return "" end
+    target = paths:lookup(host .. tail)
+  end
+  return ""
+end)
+
+-- deep_host finds the wildcard for a hostname with more labels than the native rules strip.
+core.register_fetches("deep_host", function(txn)
+  local port, suffix = txn:get_var("sess.port"), txn:get_var("txn.host")
+  while suffix do
+    local host = hosts:lookup(suffix .. "|*" .. port)
+    if host then return host end
+    suffix = suffix:match("^[^.]*%.(.+)$")
+  end
+end)
+
+-- Splits -------------------------------------------------------------------------------------------------------------
+
+local function parse_split(text)
+  local split = { total = 0 }
+  for _, share in ipairs(split_fields(text, ";")) do
+    local fields = split_fields(share, " ")
+    local weight = tonumber(fields[1])
+    split.total = split.total + weight
+    split[#split + 1] = { weight = weight, to = fields[2], backend = fields[3], session = fields[4], headers = fields[5] }
+  end
+  return split
+end
+
+local parsed_split = kept(parse_split)
+
+core.register_action("split", { "http-req" }, function(txn)
+  local text = splits:lookup(txn:get_var("txn.rule"))
+  local split = text and parsed_split(text)
+  if not split then return end
+  local draw = math.random(split.total)
+  for i = 1, #split do
+    local share = split[i]
+    draw = draw - share.weight
+    if draw <= 0 then
+      txn:set_var("txn.to", share.to)
+      txn:set_var("txn.backend", share.backend)
+      txn:set_var("txn.session", share.session)
+      txn:set_var("txn.headers", share.headers)
+      return
+    end
+  end
+end)
+
+-- Header changes -----------------------------------------------------------------------------------------------------
+
+local change_of = kept(function(name)
+  local count = tonumber(headers:lookup(name))
+  if not count then return nil end
+  local change = {}
+  for i = 1, count do
+    local step = headers:lookup(name .. "." .. i)
+    if not step then return nil end
+    local operation, field, value = step:match("^(%a)([^=]*)=(.*);$")
+    change[i] = { operation = operation, name = field, value = value }
+  end
+  return change
+end)
+
+core.register_action("headers", { "http-req" }, function(txn)
+  local change = change_of(txn:get_var("txn.headers"))
+  if not change then return end
+  for i = 1, #change do
+    local step = change[i]
+    if step.operation == "s" then txn.http:req_set_header(step.name, step.value)
+    elseif step.operation == "a" then txn.http:req_add_header(step.name, step.value)
+    else txn.http:req_del_header(step.name) end
+  end
+end)
+
+-- Redirects ----------------------------------------------------------------------------------------------------------
+
+local DEFAULT_PORT = { http = "80", https = "443" }
+
+-- <status>|<scheme>|<host>|<port>|<path form>|<length of the prefix>|<path>; "-" keeps what the request has. A port of
+-- "listener" is the listener's, without one where it is the scheme's own.
+local parsed_redirect = kept(function(text)
+  local status, scheme, host, port, form, length, path = text:match("^(%d+)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(.*);$")
+  return { status = tonumber(status), scheme = scheme, host = host, port = port, form = form, length = tonumber(length),
+    path = path }
+end)
+
+local function authority(txn, redirect, scheme)
+  local host = redirect.host
+  if host == "-" then host = txn.c:host_only(txn.sf:req_fhdr("host")) end
+  local port = redirect.port
+  if port == "listener" then port = tostring(txn:get_var("sess.public")) end
+  if port == "-" or port == DEFAULT_PORT[scheme] then return host end
+  return host .. ":" .. port
+end
+
+local function location_path(txn, redirect)
+  local path = txn.sf:path()
+  if redirect.form == "full" then
+    path = redirect.path
+  elseif redirect.form == "prefix" then
+    local rest = path:sub(redirect.length + 1)
+    path = redirect.path
+    if rest ~= "" and rest:sub(1, 1) ~= "/" then rest = "/" .. rest end
+    if path:sub(-1) == "/" and rest:sub(1, 1) == "/" then rest = rest:sub(2) end
+    path = path .. rest
+  end
+  if path:sub(1, 1) ~= "/" then path = "/" .. path end
+  local query = txn.sf:query()
+  if query ~= "" then path = path .. "?" .. query end
+  return path
+end
+
+core.register_action("redirect", { "http-req" }, function(txn)
+  local text = redirects:lookup(txn:get_var("txn.rule"))
+  local redirect = text and parsed_redirect(text)
+  if not redirect then return end
+  local scheme = redirect.scheme
+  if scheme == "-" then scheme = txn:get_var("sess.scheme") end
+  local reply = txn:reply({ status = redirect.status })
+  reply:add_header("location", scheme .. "://" .. authority(txn, redirect, scheme) .. location_path(txn, redirect))
+  reply:add_header("content-length", "0")
+  txn:done(reply)
+end)
+
+-- Sessions -----------------------------------------------------------------------------------------------------------
+
+local parsed_session = kept(function(text)
+  local fields = split_fields(text, ";")
+  local carrier, name = fields[1]:match("^(%a+):(.*)$")
+  return { carrier = carrier, name = name, other = fields[2] }
+end)
+
+-- token reads the request's token under a name that is not written into the configuration, or under the session's
+-- other name.
+core.register_fetches("token", function(txn)
+  local session = parsed_session(txn:get_var("txn.params"))
+  if session.carrier == "header" then return txn.f:req_fhdr(session.name) end
+  return txn.f:req_cook(session.name) or (session.other ~= "-" and txn.f:req_cook(session.other) or nil)
+end)
+
+core.register_action("give_token", { "http-res" }, function(txn)
+  local session = parsed_session(txn:get_var("txn.params"))
+  txn.http:res_set_header(session.name, txn:get_var("txn.signed") .. "." .. txn:get_var("txn.mac"))
+end)

@@ -1,0 +1,277 @@
+package templates
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+// Every line of every map file is made here; docs/architecture.md has the formats.
+
+// never is longer than any date: a session without a limit.
+const never = "99999999999"
+
+func hostLines(key string, host *model.Host) ([]line, error) {
+	return []line{{hostsMap, hostKey(key), files.Entry{Owner: string(host.Owner), Value: host.VirtualHost}}}, nil
+}
+
+// hostKey turns the model's "port|host" round, so that HAProxy appends the port to what it cut from the hostname.
+func hostKey(key string) string {
+	port, host, _ := strings.Cut(key, "|")
+	if host == "*" {
+		return "|*" + port
+	}
+	if suffix, wild := strings.CutPrefix(host, "*."); wild {
+		return suffix + "|*" + port
+	}
+	return host + "|" + port
+}
+
+func parentLines(key string, parent *model.Parent) ([]line, error) {
+	return []line{{parentsMap, key, files.Entry{Owner: string(parent.Owner), Value: parent.VirtualHost}}}, nil
+}
+
+func pathLines(key string, path *model.Path, place placement.Placement) ([]line, error) {
+	if len(path.Candidates) == 0 {
+		return nil, fmt.Errorf("path %q has no candidate", key)
+	}
+	first := path.Candidates[0]
+	if len(first.Conditions) == 0 {
+		to, err := target(first.Target, place)
+		return []line{{pathsMap, key, files.Entry{Owner: string(path.Owner), Value: to}}}, err
+	}
+	return groupLines(key, path, place)
+}
+
+// groupLines writes a path's candidates under a name that is a hash of them and of where they stand: a change is a new
+// group, and one entry of paths.map leads from the old to the new.
+func groupLines(key string, path *model.Path, place placement.Placement) ([]line, error) {
+	var lines []line
+	content := sha256.New()
+	fmt.Fprintf(content, "%q", key)
+	for i, candidate := range path.Candidates {
+		to, err := target(candidate.Target, place)
+		if err != nil {
+			return nil, err
+		}
+		owner := string(candidate.Owner)
+		suffix := "." + strconv.Itoa(i+1)
+		head := fmt.Sprintf("%d %s", len(candidate.Conditions), to)
+		lines = append(lines, line{candidatesMap, suffix, files.Entry{Owner: owner, Value: head}})
+		fmt.Fprintf(content, "%q", head)
+		for j, condition := range candidate.Conditions {
+			text, err := conditionLine(condition)
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, line{candidatesMap, suffix + "." + strconv.Itoa(j+1), files.Entry{Owner: owner, Value: text}})
+			fmt.Fprintf(content, "%q", text)
+		}
+	}
+	name := "g" + digest(content.Sum(nil))
+	for i := range lines {
+		lines[i].key = name + lines[i].key
+	}
+	return append(lines,
+		line{candidatesMap, name, files.Entry{Owner: string(path.Owner), Value: fmt.Sprintf("%d %d", len(key), len(path.Candidates))}},
+		line{pathsMap, key, files.Entry{Owner: string(path.Owner), Value: name}}), nil
+}
+
+func conditionLine(c model.Condition) (string, error) {
+	letter, known := map[model.ConditionOn]string{
+		model.OnMethod: "m", model.OnHeader: "h", model.OnQuery: "q", model.OnPath: "p",
+	}[c.On]
+	if !known || strings.ContainsAny(c.Name, "=~ ") {
+		return "", fmt.Errorf("a condition on %s %q cannot be written", c.On, c.Name)
+	}
+	operator := "="
+	if c.Regex {
+		operator = "~"
+	}
+	return letter + c.Name + operator + c.Value + ";", nil
+}
+
+// target is where a request goes, as the rules of the routing block read it: a slot, or a rule.
+func target(t model.Target, place placement.Placement) (string, error) {
+	if t.Rule != "" {
+		return t.Rule, nil
+	}
+	return slot(t.Backend, place)
+}
+
+// slot is a backend's, or "500" for none: an invalid backendRef.
+func slot(backend string, place placement.Placement) (string, error) {
+	if backend == "" {
+		return "500", nil
+	}
+	if name, placed := place.Slot(backend); placed {
+		return name, nil
+	}
+	return "", fmt.Errorf("%s has no slot", backend)
+}
+
+func ruleLines(rule *model.Rule, place placement.Placement) ([]line, error) {
+	w := &ruleWriter{rule: rule, place: place}
+	switch {
+	case rule.Redirect != nil:
+		w.line(rulesMap, rule.ID, "redirect;-;-;-")
+		w.line(redirectsMap, rule.ID, redirectLine(rule.Redirect))
+	case len(rule.Split) == 1:
+		w.line(rulesMap, rule.ID, w.share(rule.Split[0], ";"))
+	default:
+		w.split()
+	}
+	return w.lines, w.err
+}
+
+type ruleWriter struct {
+	rule  *model.Rule
+	place placement.Placement
+	lines []line
+	err   error
+}
+
+func (w *ruleWriter) line(file, key, value string) {
+	w.lines = append(w.lines, line{file, key, files.Entry{Owner: string(w.rule.Owner), Value: value}})
+}
+
+// split writes the weights. A rule that has no weight at all sends nothing anywhere: 500, as for no valid backendRef.
+func (w *ruleWriter) split() {
+	var shares []string
+	total := uint64(0)
+	for _, share := range w.rule.Split {
+		if share.Weight > 0 {
+			shares = append(shares, fmt.Sprintf("%d %s", share.Weight, w.share(share, " ")))
+			total += uint64(share.Weight)
+		}
+	}
+	if total == 0 {
+		w.line(rulesMap, w.rule.ID, "500;-;-;-")
+		return
+	}
+	w.line(rulesMap, w.rule.ID, "split;-;-;-")
+	w.line(splitsMap, w.rule.ID, strings.Join(shares, ";"))
+}
+
+// share is "<target> <backend> <session> <header change>", and writes what the last two name.
+func (w *ruleWriter) share(share model.Share, separator string) string {
+	to, err := slot(share.Backend, w.place)
+	if err != nil {
+		w.err = err
+	}
+	backend, session := "-", "-"
+	if share.Session != nil {
+		backend, session = share.Session.Backend, share.Session.ID
+		w.line(sessionsMap, session, sessionLine(share.Session))
+	}
+	return strings.Join([]string{to, backend, session, w.headers(share)}, separator)
+}
+
+// headers writes the rule's change and then the share's, as one, under a hash of it.
+func (w *ruleWriter) headers(share model.Share) string {
+	var steps []string
+	for _, change := range []*model.HeaderChange{w.rule.RequestHeaders, share.RequestHeaders} {
+		steps = append(steps, headerSteps(change)...)
+	}
+	if len(steps) == 0 {
+		return "-"
+	}
+	content := sha256.Sum256(fmt.Appendf(nil, "%q %q", w.rule.ID, steps))
+	name := "h" + digest(content[:])
+	w.line(headersMap, name, strconv.Itoa(len(steps)))
+	for i, step := range steps {
+		w.line(headersMap, name+"."+strconv.Itoa(i+1), step)
+	}
+	return name
+}
+
+func headerSteps(change *model.HeaderChange) []string {
+	if change == nil {
+		return nil
+	}
+	var steps []string
+	for _, header := range change.Set {
+		steps = append(steps, "s"+header.Name+"="+header.Value+";")
+	}
+	for _, header := range change.Add {
+		steps = append(steps, "a"+header.Name+"="+header.Value+";")
+	}
+	for _, name := range change.Remove {
+		steps = append(steps, "d"+name+"=;")
+	}
+	return steps
+}
+
+func redirectLine(r *model.Redirect) string {
+	port, form := "-", "-"
+	switch {
+	case r.KeepPort:
+		port = "listener"
+	case r.Port != 0:
+		port = strconv.Itoa(int(r.Port))
+	}
+	switch {
+	case r.ReplaceFull:
+		form = "full"
+	case r.ReplacePrefix:
+		form = "prefix"
+	}
+	return fmt.Sprintf("%d|%s|%s|%s|%s|%d|%s;", r.Status, orNothing(r.Scheme), orNothing(r.Host), port, form, len(r.Prefix), r.Path)
+}
+
+// sessionLine has the cookie's attributes last: they are the only field that may hold the separator.
+//
+// SameSite is Lax against GEP-1619's SHOULD of Strict: Strict would lose the session of everyone who arrives by a link or
+// comes back from a login elsewhere (docs/decisions).
+func sessionLine(s *model.Session) string {
+	absolute, idle, refresh, lifetime := never, never, never, "session"
+	if s.Absolute > 0 {
+		absolute = strconv.FormatInt(int64(s.Absolute.Seconds()), 10)
+	}
+	if s.Idle > 0 {
+		seconds := int64(s.Idle.Seconds())
+		idle = strconv.FormatInt(seconds, 10)
+		refresh = strconv.FormatInt(min(max(seconds/10, 1), 60), 10)
+	}
+	if s.Permanent {
+		lifetime = "permanent"
+	}
+	return strings.Join([]string{
+		string(s.Carrier) + ":" + s.Name, orNothing(s.OtherName), s.Scope, absolute, idle, refresh, lifetime,
+		"Path=" + s.Path + "; HttpOnly; SameSite=Lax",
+	}, ";")
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// sniEntries leads from a port and a server name to the listener that answers for it.
+func sniEntries(frame model.Frame) table.Table[files.Entry] {
+	edit := table.Table[files.Entry]{}.Edit()
+	for _, port := range frame.Ports {
+		for _, server := range port.Servers {
+			hostname := server.Hostname
+			if hostname == "" {
+				hostname = "*"
+			}
+			edit.Set(hostKey(model.HostKey(port.ID, hostname)), files.Entry{Owner: string(server.Owner), Value: server.ID})
+		}
+	}
+	return edit.Table()
+}
+
+// digest is a short name for content: 80 bits, in letters and digits that every context takes.
+func digest(sum []byte) string {
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
+}

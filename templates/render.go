@@ -1,0 +1,275 @@
+// Package templates turns a model.Config and a Placement into the files that HAProxy reads, as a files.Set.
+//
+// It is the only place that knows HAProxy's syntax: sections come from the templates beside this file, data from the
+// functions in maps.go, and every value goes through the quoting function of its context. It must never do I/O, read a
+// clock, or decide anything about routing.
+package templates
+
+import (
+	"embed"
+	"fmt"
+	"reflect"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+//go:embed *.tmpl
+var sources embed.FS
+
+//go:embed limpet.lua
+var lua string
+
+// Settings are what the files need to know of the machine.
+type Settings struct {
+	// AdminSocket and HealthSocket are absolute paths.
+	AdminSocket, HealthSocket string
+	// Instance tells the abstract sockets of several HAProxys in one network namespace apart.
+	Instance string
+	// HardStopAfter ends an old worker, in HAProxy's form: "1h".
+	HardStopAfter string
+	// Threads and MaxConnections; 0 leaves them to HAProxy.
+	Threads, MaxConnections int
+	// SignKeys sign and prove tokens, the first one signs.
+	SignKeys []SignKey
+}
+
+// SignKey is one key for tokens. ID is one character of [a-z0-9], Secret is base64.
+type SignKey struct{ ID, Secret string }
+
+// Fault is a piece that cannot be written; it is left out.
+type Fault struct {
+	Owner   model.Owner
+	Message string
+}
+
+// Renderer renders, and remembers what it rendered last: a Config that differs little costs little. A fresh Renderer
+// gives an equal Set.
+type Renderer struct {
+	settings  Settings
+	templates *template.Template
+	last      *rendered
+}
+
+type rendered struct {
+	state state
+	frame frameInput
+	data  *data
+	set   files.Set
+}
+
+// frameInput is everything that the sections and assets depend on.
+type frameInput struct {
+	frame    model.Frame
+	capacity int
+	cookies  []string
+	headers  []string
+}
+
+// NewRenderer parses the templates.
+func NewRenderer(settings Settings) (*Renderer, error) {
+	if len(settings.SignKeys) == 0 {
+		return nil, fmt.Errorf("templates: no key to sign tokens with")
+	}
+	parsed, err := template.New("").Funcs(functions()).ParseFS(sources, "*.tmpl")
+	if err != nil {
+		return nil, fmt.Errorf("templates: %w", err)
+	}
+	return &Renderer{settings: settings, templates: parsed}, nil
+}
+
+// functions are sprig's without those that read the environment, the clock or chance, and our quoting functions.
+func functions() template.FuncMap {
+	all := sprig.HermeticTxtFuncMap()
+	all["word"] = word
+	all["arg"] = argument
+	all["lf"] = logFormat
+	all["rx"] = pattern
+	return all
+}
+
+// Render gives the files for a configuration whose backends are all placed.
+func (r *Renderer) Render(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
+	frame := frameInput{config.Frame, place.Capacity, place.Cookies, place.Headers}
+	now := &rendered{state: state{config, place}, frame: frame}
+	if r.last == nil {
+		now.data = (*data)(nil).update(state{}, now.state)
+	} else {
+		now.data = r.last.data.update(r.last.state, now.state)
+	}
+	if r.last != nil && reflect.DeepEqual(r.last.frame, frame) {
+		now.set.Sections, now.set.Assets = r.last.set.Sections, r.last.set.Assets
+		now.set.Maps = now.data.withSNI(r.last.set.Maps[sniMap])
+	} else {
+		sections, err := r.sections(frame)
+		if err != nil {
+			return files.Set{}, nil, err
+		}
+		assets, err := r.assets(frame)
+		if err != nil {
+			return files.Set{}, nil, err
+		}
+		now.set.Sections, now.set.Assets = sections, assets
+		now.set.Maps = now.data.withSNI(sniEntries(config.Frame))
+	}
+	now.set.Servers = now.data.servers
+	r.last = now
+	return now.set, now.data.sortedFaults(), nil
+}
+
+// Labels that native rules strip from a hostname, as arguments of field(); deeper ones are found in Lua.
+var (
+	labels    = []int{2, 3, 4, 5, 6, 7}
+	deepLabel = 8
+)
+
+type routingView struct {
+	Trusted   []string
+	Labels    []int
+	DeepLabel int
+	Cookies   []string
+	Headers   []string
+	SignKeys  []string
+	SignKey   string
+}
+
+type portView struct {
+	ID      string
+	Listen  string
+	Public  uint16
+	Labels  []int
+	Servers []serverView
+}
+
+type serverView struct{ ID, Internal, List string }
+
+func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
+	w := &sectionWriter{templates: r.templates}
+	w.add("global", "", r.settings)
+	w.add("defaults", "", nil)
+	w.add("routing", "", r.routing(in))
+	w.add("health", "", r.settings)
+	for _, port := range in.frame.Ports {
+		view := r.port(port)
+		if !port.TLS() {
+			w.add("port", port.Owner, view)
+			continue
+		}
+		w.add("tlsport", port.Owner, view)
+		for i, server := range view.Servers {
+			w.add("tlsserver", port.Servers[i].Owner, server)
+		}
+		w.add("https", port.Owner, view)
+	}
+	for i := range in.capacity {
+		w.slot(fmt.Sprintf("s%d", i+1))
+	}
+	return w.sections, w.err
+}
+
+func (r *Renderer) routing(in frameInput) routingView {
+	view := routingView{
+		Labels: labels, DeepLabel: deepLabel, Cookies: in.cookies, Headers: in.headers,
+		SignKey: r.settings.SignKeys[0].ID,
+	}
+	for _, prefix := range in.frame.TrustedProxies {
+		view.Trusted = append(view.Trusted, prefix.String())
+	}
+	for _, key := range r.settings.SignKeys {
+		view.SignKeys = append(view.SignKeys, key.ID)
+	}
+	return view
+}
+
+func (r *Renderer) port(port model.Port) portView {
+	view := portView{ID: port.ID, Listen: listen(port), Public: port.Public, Labels: labels}
+	for _, server := range port.Servers {
+		view.Servers = append(view.Servers, serverView{
+			ID:       server.ID,
+			Internal: fmt.Sprintf("abns@limpet-%s-%s", r.settings.Instance, server.ID),
+			List:     listFile(server),
+		})
+	}
+	return view
+}
+
+// listen is the address that HAProxy binds, in its own form for IPv6.
+func listen(port model.Port) string {
+	if port.Address.Is6() {
+		return fmt.Sprintf("[%s]:%d", port.Address, port.Bind)
+	}
+	return fmt.Sprintf("%s:%d", port.Address, port.Bind)
+}
+
+// sectionWriter runs one template after the other.
+type sectionWriter struct {
+	templates *template.Template
+	sections  []files.Section
+	err       error
+}
+
+func (w *sectionWriter) add(name string, owner model.Owner, input any) {
+	text := w.run(name, input)
+	section := files.Section{Name: firstWords(text), Text: text}
+	if owner != "" {
+		section.Owners = map[int]string{}
+		for line := range strings.Count(text, "\n") {
+			section.Owners[line] = string(owner)
+		}
+	}
+	w.sections = append(w.sections, section)
+}
+
+func (w *sectionWriter) slot(name string) {
+	w.sections = append(w.sections, files.Section{Name: "backend " + name, Text: w.run("slot", name), Slot: name})
+}
+
+func (w *sectionWriter) run(name string, input any) string {
+	var b strings.Builder
+	if err := w.templates.ExecuteTemplate(&b, name+".tmpl", input); err != nil && w.err == nil {
+		w.err = fmt.Errorf("templates: %s: %w", name, err)
+	}
+	return b.String()
+}
+
+// firstWords is a section's keyword and name, of its first line that has any.
+func firstWords(text string) string {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		return strings.Join(words[:min(2, len(words))], " ")
+	}
+	return ""
+}
+
+// KeysFile is the asset that holds the keys: configuration too, but apart so that the rest can be shown.
+const KeysFile = "keys.cfg"
+
+func (r *Renderer) assets(in frameInput) (table.Table[files.Asset], error) {
+	edit := table.Table[files.Asset]{}.Edit()
+	edit.Set("limpet.lua", files.Asset{Text: lua})
+	w := &sectionWriter{templates: r.templates}
+	edit.Set(KeysFile, files.Asset{Text: w.run("keys", r.settings.SignKeys), Secret: true})
+	for _, port := range in.frame.Ports {
+		for _, server := range port.Servers {
+			var list strings.Builder
+			for _, certificate := range server.Certificates {
+				name := "certs/" + certificate.ID + ".pem"
+				edit.Set(name, files.Asset{Owner: string(certificate.Owner), Text: certificate.PEM, Secret: true})
+				list.WriteString(name + "\n")
+			}
+			edit.Set(listFile(server), files.Asset{Owner: string(server.Owner), Text: list.String()})
+		}
+	}
+	return edit.Table(), w.err
+}
+
+func listFile(server model.TLSServer) string { return "lists/" + server.ID + ".list" }
