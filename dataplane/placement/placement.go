@@ -3,12 +3,16 @@
 //
 // HAProxy 3.0 cannot add a backend section at run time, so sections are generic slots, declared ahead, and a backend is
 // placed in one when it first appears. A Placement is stored beside the files and is an input of rendering: after a
-// restart every backend is where it was. It must never move a backend that is in use.
+// restart every backend is where it was. It must never move a backend that is in use, and never give a slot away while
+// servers of another backend may still be in it.
 package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/limpet-gateway/limpet/internal/table"
 )
@@ -19,16 +23,17 @@ const (
 	spare   = 4 // a quarter
 )
 
-// Placement maps backends to slots. It is a value: Update gives a new one.
+// Placement maps backends to slots. It is a value: every method that changes something gives a new one.
 type Placement struct {
 	// Capacity is the number of slots in the running configuration: s1 to sN.
 	Capacity int
 	// Cookies and Headers are session names that the configuration holds literally, where reading them is cheapest.
 	Cookies, Headers []string
 
-	slots table.Table[string] // backend to slot
-	free  []int               // slots that were given back, ascending
-	next  int                 // slots from here on were never used
+	slots   table.Table[string] // backend to slot
+	leaving map[string]string   // slots whose servers may not be gone yet, to the backend that had them
+	free    []int               // slots that were given back, ascending
+	next    int                 // slots up to here were used at some time
 }
 
 // Slot returns the slot of a backend.
@@ -37,8 +42,8 @@ func (p Placement) Slot(backend string) (string, bool) { return p.slots.Get(back
 // Slots returns all backends with their slots, by backend.
 func (p Placement) Slots() []table.Entry[string] { return p.slots.Sorted() }
 
-// Used returns the number of slots in use.
-func (p Placement) Used() int { return p.slots.Len() }
+// Used returns the number of slots that a new backend cannot have.
+func (p Placement) Used() int { return p.slots.Len() + len(p.leaving) }
 
 // Full says that a background reload should add slots: less than a quarter of them is free.
 func (p Placement) Full() bool { return (p.Capacity-p.Used())*spare < p.Capacity }
@@ -52,36 +57,26 @@ func (p Placement) Grown() Placement {
 	return p
 }
 
-// Update places the backends that were added and gives back the slots of those that were removed. The capacity grows
-// when they do not fit, which makes the difference one that needs a reload.
-//
-// A slot that is given back here must not be used again before its servers are deleted: the caller updates once to
-// remove, applies, and only then may a new backend take the slot.
+// Update places the backends that were added; one that comes back while its slot still drains gets that slot again. The
+// slots of those that were removed are leaving: nobody gets them until Released. The capacity grows when there is no slot
+// left, which makes the difference one that needs a reload.
 func (p Placement) Update(added, removed []string) Placement {
-	edit := p.slots.Edit()
-	free := slices.Clone(p.free)
-	slices.Sort(added)
-	for _, backend := range added {
-		if _, placed := edit.Get(backend); placed {
-			continue
-		}
-		slot := 0
-		if len(free) > 0 {
-			slot, free = free[0], free[1:]
-		} else {
-			p.next++
-			slot = p.next
-		}
-		edit.Set(backend, name(slot))
+	if len(added) == 0 && len(removed) == 0 {
+		return p
 	}
+	edit := p.slots.Edit()
+	p.leaving, p.free = maps.Clone(p.leaving), slices.Clone(p.free)
 	for _, backend := range removed {
 		if slot, placed := edit.Get(backend); placed {
 			edit.Delete(backend)
-			free = append(free, number(slot))
+			p.leave(slot, backend)
 		}
 	}
-	slices.Sort(free)
-	p.free = free
+	for _, backend := range slices.Sorted(slices.Values(added)) {
+		if _, placed := edit.Get(backend); !placed {
+			edit.Set(backend, p.take(backend))
+		}
+	}
 	p.slots = edit.Table()
 	if p.next > p.Capacity {
 		p = p.Grown()
@@ -89,10 +84,83 @@ func (p Placement) Update(added, removed []string) Placement {
 	return p
 }
 
+// take finds a slot for a backend.
+func (p *Placement) take(backend string) string {
+	for _, slot := range slices.Sorted(maps.Keys(p.leaving)) {
+		if p.leaving[slot] == backend {
+			delete(p.leaving, slot)
+			return slot
+		}
+	}
+	if len(p.free) > 0 {
+		slot := name(p.free[0])
+		p.free = p.free[1:]
+		return slot
+	}
+	p.next++
+	return name(p.next)
+}
+
+func (p *Placement) leave(slot, backend string) {
+	if p.leaving == nil {
+		p.leaving = map[string]string{}
+	}
+	p.leaving[slot] = backend
+}
+
+// Leaving returns the slots that were given back and wait for Released, in order.
+func (p Placement) Leaving() []string {
+	return slices.SortedFunc(maps.Keys(p.leaving), func(a, b string) int { return number(a) - number(b) })
+}
+
+// Released says that no server is left in these slots: new backends may have them.
+func (p Placement) Released(slots ...string) Placement {
+	p.leaving, p.free = maps.Clone(p.leaving), slices.Clone(p.free)
+	for _, slot := range slots {
+		if _, is := p.leaving[slot]; is {
+			delete(p.leaving, slot)
+			p.free = append(p.free, number(slot))
+		}
+	}
+	slices.Sort(p.free)
+	return p
+}
+
+// Withheld keeps a slot from new backends until Released, because servers of nobody that is known are in it. A slot
+// that has a backend stays that backend's.
+func (p Placement) Withheld(slot string) Placement {
+	n := number(slot)
+	if n < 1 || n > p.Capacity || p.taken(slot) {
+		return p
+	}
+	p.leaving, p.free = maps.Clone(p.leaving), slices.Clone(p.free)
+	for ; p.next < n; p.next++ {
+		p.free = append(p.free, p.next+1)
+	}
+	p.free = slices.DeleteFunc(p.free, func(f int) bool { return f == n })
+	p.leave(slot, "")
+	return p
+}
+
+func (p Placement) taken(slot string) bool {
+	if _, leaving := p.leaving[slot]; leaving {
+		return true
+	}
+	for c := range p.slots.Diff(table.Table[string]{}) {
+		if c.New == slot {
+			return true
+		}
+	}
+	return false
+}
+
 func name(slot int) string { return fmt.Sprintf("s%d", slot) }
 
+// number is a slot's; 0 for what is no slot's name.
 func number(slot string) int {
-	n := 0
-	_, _ = fmt.Sscanf(slot, "s%d", &n)
+	n, err := strconv.Atoi(strings.TrimPrefix(slot, "s"))
+	if err != nil || name(n) != slot {
+		return 0
+	}
 	return n
 }

@@ -1,0 +1,67 @@
+package placement
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+// stored is a Placement on disk. Free slots are those that no entry names.
+type stored struct {
+	Capacity int               `json:"capacity"`
+	Cookies  []string          `json:"cookies,omitempty"`
+	Headers  []string          `json:"headers,omitempty"`
+	Slots    map[string]string `json:"slots,omitempty"`
+	Leaving  map[string]string `json:"leaving,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p Placement) MarshalJSON() ([]byte, error) {
+	s := stored{Capacity: p.Capacity, Cookies: p.Cookies, Headers: p.Headers, Slots: map[string]string{}, Leaving: p.leaving}
+	for _, e := range p.slots.Sorted() {
+		s.Slots[e.Key] = e.Value
+	}
+	return json.Marshal(s)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Placement) UnmarshalJSON(text []byte) error {
+	var s stored
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	fresh := Placement{Capacity: s.Capacity, Cookies: s.Cookies, Headers: s.Headers, leaving: s.Leaving}
+	edit := table.Table[string]{}.Edit()
+	taken := map[int]string{}
+	take := func(slot, backend string) error {
+		n := number(slot)
+		if other, twice := taken[n]; twice || n < 1 || n > s.Capacity {
+			return fmt.Errorf("placement: slot %q of %q is not one of %d, or also that of %q", slot, backend, s.Capacity, other)
+		}
+		taken[n] = backend
+		fresh.next = max(fresh.next, n)
+		return nil
+	}
+	for backend, slot := range s.Slots {
+		if err := take(slot, backend); err != nil {
+			return err
+		}
+		edit.Set(backend, slot)
+	}
+	for slot, backend := range s.Leaving {
+		if err := take(slot, backend); err != nil {
+			return err
+		}
+	}
+	for n := 1; n < fresh.next; n++ {
+		if _, is := taken[n]; !is {
+			fresh.free = append(fresh.free, n)
+		}
+	}
+	fresh.slots = edit.Table()
+	slices.Sort(fresh.free)
+	*p = fresh
+	return nil
+}

@@ -1,0 +1,145 @@
+package placement
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestABackendKeepsItsSlotWhileOthersComeAndGo(t *testing.T) {
+	t.Parallel()
+	p := Placement{}.Update([]string{"b", "a"}, nil)
+	a, _ := p.Slot("a")
+	for i := range 200 {
+		name := fmt.Sprintf("other-%d", i)
+		p = p.Update([]string{name}, nil)
+		if i%3 == 0 {
+			p = p.Update(nil, []string{name})
+			p = p.Released(p.Leaving()...)
+		}
+		if now, _ := p.Slot("a"); now != a {
+			t.Fatalf("a moved from %s to %s", a, now)
+		}
+	}
+}
+
+func TestASlotIsNotGivenAwayBeforeItIsReleased(t *testing.T) {
+	t.Parallel()
+	p := Placement{}.Update([]string{"a"}, nil)
+	slot, _ := p.Slot("a")
+	p = p.Update([]string{"b"}, []string{"a"})
+	if got, _ := p.Slot("b"); got == slot {
+		t.Fatalf("b got %s, in which a's servers may still be", slot)
+	}
+	p = p.Released(slot).Update([]string{"c"}, nil)
+	if got, _ := p.Slot("c"); got != slot {
+		t.Errorf("c got %s, want the released %s", got, slot)
+	}
+}
+
+func TestABackendThatComesBackGetsItsDrainingSlotAgain(t *testing.T) {
+	t.Parallel()
+	p := Placement{}.Update([]string{"a", "b"}, nil)
+	slot, _ := p.Slot("b")
+	p = p.Update(nil, []string{"b"}).Update([]string{"x", "b"}, nil)
+	if got, _ := p.Slot("b"); got != slot || len(p.Leaving()) != 0 {
+		t.Errorf("b is in %s, want %s; leaving: %v", got, slot, p.Leaving())
+	}
+}
+
+func TestCapacityGrowsOnlyWhenNothingIsFree(t *testing.T) {
+	t.Parallel()
+	p := Placement{}.Update(names(1), nil).Update(names(48), nil)
+	if p.Capacity != 64 || p.Full() {
+		t.Errorf("48 backends: capacity %d, full %v; want 64, false", p.Capacity, p.Full())
+	}
+	p = p.Update([]string{"one more"}, nil)
+	if p.Capacity != 64 || !p.Full() || p.Grown().Capacity != 128 {
+		t.Errorf("49 backends: capacity %d, full %v, grown %d; want 64, true, 128", p.Capacity, p.Full(), p.Grown().Capacity)
+	}
+	if p = p.Update(names(65), nil); p.Capacity != 128 {
+		t.Errorf("66 backends: capacity %d, want 128", p.Capacity)
+	}
+}
+
+func TestAWithheldSlotIsNobodys(t *testing.T) {
+	t.Parallel()
+	p := Placement{}.Update([]string{"a"}, nil).Withheld("s3").Withheld("s1").Withheld("s999").Withheld("nonsense")
+	if got := p.Leaving(); !slices.Equal(got, []string{"s3"}) {
+		t.Errorf("leaving %v, want s3 only", got)
+	}
+	p = p.Update([]string{"b", "c"}, nil)
+	for backend, want := range map[string]string{"a": "s1", "b": "s2", "c": "s4"} {
+		if got, _ := p.Slot(backend); got != want {
+			t.Errorf("%s is in %s, want %s", backend, got, want)
+		}
+	}
+}
+
+func TestUpdateLeavesItsArgumentsAlone(t *testing.T) {
+	t.Parallel()
+	added := []string{"b", "a"}
+	before := Placement{}.Update([]string{"x", "y"}, nil).Update(nil, []string{"x"})
+	_ = before.Update(added, []string{"y"})
+	_ = before.Released("s1")
+	if !slices.Equal(added, []string{"b", "a"}) || !slices.Equal(before.Leaving(), []string{"s1"}) {
+		t.Errorf("added is now %v, leaving %v", added, before.Leaving())
+	}
+}
+
+func TestAPlacementSurvivesBeingStored(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	p := Placement{Cookies: []string{"C"}, Headers: []string{"H"}}
+	for range 300 {
+		name := fmt.Sprint(random.IntN(100))
+		switch random.IntN(3) {
+		case 0:
+			p = p.Update(nil, []string{name})
+		case 1:
+			p = p.Released(p.Leaving()...)
+		default:
+			p = p.Update([]string{name}, nil)
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Placement
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatal(err)
+		}
+		again, _ := json.Marshal(back)
+		if string(again) != string(text) || back.Used() != p.Used() {
+			t.Fatalf("stored %s, came back as %s", text, again)
+		}
+		if a, b := p.Update([]string{"new"}, nil), back.Update([]string{"new"}, nil); a.Used() != b.Used() || a.Capacity != b.Capacity {
+			t.Fatal("the stored placement does not go on like the other")
+		}
+	}
+}
+
+func TestAStoredPlacementThatContradictsItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"capacity":64,"slots":{"a":"s1","b":"s1"}}`,
+		`{"capacity":64,"slots":{"a":"s65"}}`,
+		`{"capacity":64,"slots":{"a":"x"}}`,
+		`{"capacity":64,"slots":{"a":"s1"},"leaving":{"s1":"b"}}`,
+	} {
+		var p Placement
+		if err := json.Unmarshal([]byte(text), &p); err == nil {
+			t.Errorf("%s was taken", text)
+		}
+	}
+}
+
+func names(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("backend-%03d", i)
+	}
+	return all
+}
