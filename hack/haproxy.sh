@@ -28,7 +28,7 @@ unfit() {
   minor=${version#*.}
   minor=${minor%%.*}
   if ! [ "$major" -ge 3 ] 2>/dev/null || [ -z "$minor" ]; then
-    echo "its version ${version:-is unknown and} is older than 3.0"
+    echo "it is not HAProxy 3.0 or newer (${version:-unknown version})"
     return
   fi
   about=${about#*Feature list :}
@@ -51,8 +51,23 @@ link() {
 
 # candidate prints the version of the package haproxy that apt would install here.
 candidate() {
-  have apt-cache || return 0
   LC_ALL=C apt-cache policy haproxy 2>/dev/null | sed -n 's/^ *Candidate: //p'
+}
+
+# install installs the package haproxy if it is new enough; it fails if there is none such.
+install() {
+  have apt-cache || return 1
+  # A new machine has no lists yet. Without rights to fetch them, the next step tells what to do.
+  case $(candidate) in "" | "(none)")
+    say "refreshing the package lists"
+    apt_refresh || return 1
+    ;;
+  esac
+  case $(candidate) in [3-9].* | [1-9][0-9].*) ;; *) return 1 ;; esac
+  apt_install haproxy
+  if [ -d /run/systemd/system ]; then
+    say "Limpet starts HAProxy itself: the package's service is not needed ('systemctl disable --now haproxy')"
+  fi
 }
 
 # sources prints one-line deb-src entries for $RELEASE, made from the entries for this
@@ -167,16 +182,13 @@ main() {
     Linux) ;;
     *) die "HAProxy 3.0 or newer with Lua is needed: install it, put it in PATH and try again" ;;
   esac
-  case $(candidate) in
-    [3-9].* | [1-9][0-9].*)
-      with_lock haproxy apt_install haproxy
-      found=$(PATH=$PATH:/usr/local/sbin:/usr/sbin command -v haproxy) || die "the package haproxy brought no haproxy"
-      why=$(unfit "$found")
-      [ -z "$why" ] || die "the package's $found does not fit: $why"
-      echo "$found"
-      return
-      ;;
-  esac
+  if with_lock haproxy install; then
+    found=$(PATH=$PATH:/usr/local/sbin:/usr/sbin command -v haproxy) || die "the package haproxy brought no haproxy"
+    why=$(unfit "$found")
+    [ -z "$why" ] || die "the package's $found does not fit: $why"
+    echo "$found"
+    return
+  fi
   is_debian || die "HAProxy 3.0 or newer with Lua is needed: install your distribution's package haproxy in that version, put it in PATH and try again"
   with_lock haproxy compile
   echo "$CACHE/bin/haproxy"

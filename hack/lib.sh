@@ -45,6 +45,7 @@ apt_root() {
 # apt_refresh fetches the package lists; another apt may hold their lock, so it tries for a while.
 apt_refresh() {
   local try
+  [ "$(id -u)" -eq 0 ] || have sudo || return 1
   for try in 1 2 3 4 5 6; do
     if quietly apt_root update; then return 0; fi
     say "apt-get update failed (try $try of 6); trying again in 10 s"

@@ -16,13 +16,13 @@ export GOTOOLCHAIN
 go_() {
   local found version minor
   found=$(command -v go) ||
-    die "Go 1.21 or newer is needed, which then fetches ${GOTOOLCHAIN#go} itself: install Go (https://go.dev/dl) and try again"
+    die "Go 1.21 or newer is needed, which then fetches ${GOTOOLCHAIN#go} itself: install Go and try again"
   # A Go that is too old to know GOTOOLCHAIN ignores it.
   version=$(GOTOOLCHAIN=local go env GOVERSION)
   minor=${version#go1.}
   minor=${minor%%[!0-9]*}
   [ "${minor:-0}" -ge 21 ] ||
-    die "Go 1.21 or newer is needed, which then fetches ${GOTOOLCHAIN#go} itself; $found is $version: install a newer Go (https://go.dev/dl) and try again"
+    die "Go 1.21 or newer is needed, which then fetches ${GOTOOLCHAIN#go} itself; $found is $version: install a newer Go and try again"
   if [ "$version" != "$GOTOOLCHAIN" ] && [ ! -d "$(GOTOOLCHAIN=local go env GOMODCACHE)/golang.org/toolchain@v0.0.1-$GOTOOLCHAIN.$(platform)" ]; then
     say "fetching the toolchain $GOTOOLCHAIN (about 70 MB, once)"
   fi
