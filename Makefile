@@ -1,7 +1,8 @@
 # Limpet: build, test, show. "make help" lists the targets. Each installs what it needs and the
 # machine lacks: the Go toolchain that go.mod names, HAProxy, linters (hack/, kept in .cache).
 
-export GOTOOLCHAIN := go1.27.3
+# The toolchain that go.mod names, whatever the machine's own Go is.
+export GOTOOLCHAIN := go$(shell sed -n 's/^go //p' go.mod)
 
 SHELL       := bash
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)

@@ -6,6 +6,10 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=$ROOT/.cache
 
+# The toolchain that go.mod names; Go fetches it through its module proxy.
+GOTOOLCHAIN=go$(sed -n 's/^go //p' "$ROOT/go.mod")
+export GOTOOLCHAIN
+
 # say tells on stderr what takes long: stdout belongs to a script's result.
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
 

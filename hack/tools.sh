@@ -9,10 +9,6 @@ set -euo pipefail
 
 GOLANGCI_LINT=v2.15.0
 
-# The toolchain that go.mod names; Go fetches it through its module proxy.
-GOTOOLCHAIN=go$(sed -n 's/^go //p' "$ROOT/go.mod")
-export GOTOOLCHAIN
-
 go_() {
   local found version minor
   found=$(command -v go) ||

@@ -76,7 +76,7 @@ var rules = []rule{
 		own:      []string{"controller/model", "dataplane", "internal/keys"},
 		never:    [][]string{kubernetes},
 	},
-	{packages: "dataplane/files", never: [][]string{kubernetes}, not: [][]string{runs}},
+	{packages: "dataplane/files", own: []string{"dataplane/placement"}, never: [][]string{kubernetes}, not: [][]string{runs}},
 	{packages: "dataplane/placement", own: []string{"controller/model"}, never: [][]string{kubernetes}, not: [][]string{world}},
 	{packages: "dataplane/haproxy", own: []string{"controller/model", "dataplane/files"}, never: [][]string{kubernetes}},
 
