@@ -22,7 +22,7 @@ type Config struct {
 	Hosts table.Table[*Host]
 	// Parents leads from a virtual host's ID to the one that is asked when nothing in it matched.
 	Parents table.Table[*Parent]
-	// Paths leads from PathKey to what a request with that path is checked against.
+	// Paths leads from PrefixKey, ExactKey or a virtual host and the beginning of its paths to what a request with that path is checked against.
 	Paths table.Table[*Path]
 	// Rules leads from a rule's ID to what happens to a request that it matched.
 	Rules table.Table[*Rule]
@@ -92,8 +92,15 @@ type Parent struct {
 
 // The three kinds of path keys. A request's own key is its virtual host, its path, "/" and ExactEnd; the longest key
 // that this begins with wins. So PathPrefix "/a" is "v…/a/", which "/ab" does not begin with, and Exact "/a" is
-// "v…/a/\x01", longer than the equal prefix. ExactEnd cannot come from a client: HAProxy refuses it in a path.
+// "v…/a/\x01", longer than the equal prefix. A regular expression is found by its literal beginning as it is, "v…/a" for
+// "/a[0-9]". ExactEnd cannot come from a client: HAProxy refuses it in a path.
 const ExactEnd = "\x01"
+
+// PrefixKey is the key of Config.Paths for a path prefix without its trailing slash, "" for "/".
+func PrefixKey(virtualHost, prefix string) string { return virtualHost + prefix + "/" }
+
+// ExactKey is the key of Config.Paths for an exact path, and the one that a request with that path has.
+func ExactKey(virtualHost, path string) string { return virtualHost + path + "/" + ExactEnd }
 
 // Path is one entry of Config.Paths: Candidates in order of precedence. A path whose first candidate has no condition
 // is plain: it costs one look-up.
@@ -149,7 +156,7 @@ type Rule struct {
 	Redirect *Redirect
 	// RequestHeaders are changed before the backend sees them.
 	RequestHeaders *HeaderChange
-	// Split holds one entry for each backendRef, with the weights as given.
+	// Split holds one entry for each backendRef, with the weights as given; they are never all 0.
 	Split []Share
 }
 
@@ -177,7 +184,7 @@ type Redirect struct {
 	Status int
 	Scheme string
 	Host   string
-	// Port is written into Location; 0 writes none (the scheme's own port).
+	// Port is written into Location unless it is the own port of the scheme that Location has; 0 writes none.
 	Port uint16
 	// KeepPort says that the port is that of the listener, because neither scheme nor port was given.
 	KeepPort bool

@@ -1,0 +1,143 @@
+package translate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+)
+
+// maxServerID is the largest id that a server can have.
+const maxServerID = math.MaxInt32
+
+// backends are those that routes use, each with the number of routes that do.
+type backends struct {
+	byKey   map[graph.BackendKey]*usedBackend
+	inUse   []*usedBackend
+	touched []*usedBackend
+}
+
+type usedBackend struct {
+	key   graph.BackendKey
+	name  string
+	users int
+	// place is where it stands in inUse, less than 0 for nowhere.
+	place int
+	// source is what the last Config's entry was made from; made says that there is one.
+	source *graph.Backend
+	made   bool
+}
+
+func newBackends() backends { return backends{byKey: map[graph.BackendKey]*usedBackend{}} }
+
+// use counts a route that uses the backend.
+func (b *backends) use(key graph.BackendKey) {
+	used := b.byKey[key]
+	if used == nil {
+		used = &usedBackend{key: key, name: backendName(key), place: len(b.inUse)}
+		b.byKey[key] = used
+		b.inUse = append(b.inUse, used)
+	}
+	used.users++
+}
+
+// release ends a use.
+func (b *backends) release(key graph.BackendKey) {
+	used := b.byKey[key]
+	used.users--
+	if used.users == 0 {
+		b.touched = append(b.touched, used)
+	}
+}
+
+// settle drops the backends that nobody uses any more, and makes those that are new or whose graph.Backend changed.
+func (b *backends) settle(n namer, find func(graph.BackendKey) *graph.Backend, changed *changes) {
+	for _, used := range b.touched {
+		if used.users == 0 && used.place >= 0 {
+			b.drop(used)
+			set(&changed.backends, used.name, nil)
+		}
+	}
+	b.touched = b.touched[:0]
+	for _, used := range b.inUse {
+		source := find(used.key)
+		if used.made && used.source == source {
+			continue
+		}
+		used.source, used.made = source, true
+		set(&changed.backends, used.name, n.backend(used, source))
+	}
+}
+
+func (b *backends) drop(used *usedBackend) {
+	last := b.inUse[len(b.inUse)-1]
+	b.inUse[used.place], last.place = last, used.place
+	b.inUse = b.inUse[:len(b.inUse)-1]
+	used.place = -1
+	delete(b.byKey, used.key)
+}
+
+// backend is the model's. One that the graph does not know (any more) has no endpoint: 503, until the route says so too.
+func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend {
+	b := &model.Backend{Name: used.name, Owner: backendOwner(used.key)}
+	if source != nil {
+		b.Endpoints = n.endpoints(source.Endpoints)
+	}
+	return b
+}
+
+// endpoints are sorted by name, so that their order says nothing and does not depend on that of the slices. A name occurs
+// once; of two with the same, the one that takes new sessions counts.
+func (n namer) endpoints(source []graph.Endpoint) []model.Endpoint {
+	if len(source) == 0 {
+		return nil
+	}
+	all := make([]model.Endpoint, 0, len(source))
+	for i := range source {
+		name, id := n.endpoint(&source[i])
+		all = append(all, model.Endpoint{
+			Name: name, ID: id, Address: source[i].Address, Draining: source[i].Draining, Display: display(&source[i]),
+		})
+	}
+	slices.SortFunc(all, func(a, b model.Endpoint) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), compareBool(a.Draining, b.Draining), a.Address.Compare(b.Address))
+	})
+	all = slices.CompactFunc(all, func(a, b model.Endpoint) bool { return a.Name == b.Name })
+	giveIDs(all)
+	return all
+}
+
+// giveIDs makes ids unique: in the order of the names, each takes the next that is free.
+func giveIDs(endpoints []model.Endpoint) {
+	taken := make(map[int32]bool, len(endpoints))
+	for i := range endpoints {
+		id := endpoints[i].ID
+		for taken[id] {
+			id = id%maxServerID + 1
+		}
+		taken[id] = true
+		endpoints[i].ID = id
+	}
+}
+
+func display(e *graph.Endpoint) string {
+	if e.Pod.Name != "" {
+		return "pod " + e.Pod.String()
+	}
+	return e.Address.String()
+}
+
+// compareBool puts false first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}

@@ -1,0 +1,113 @@
+package translate
+
+import (
+	"cmp"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+)
+
+// frameOf returns the frame that the Gateways ask for, and the listeners that serve in it.
+func frameOf(gateways []*graph.Gateway, trusted []netip.Prefix) (model.Frame, listeners) {
+	frame := model.Frame{TrustedProxies: trusted}
+	serving := newListeners()
+	for _, gateway := range gateways {
+		if !gateway.Valid {
+			continue
+		}
+		for _, port := range portsOf(gateway) {
+			frame.Ports = append(frame.Ports, port.models(gateway)...)
+			serving.addPort(gateway, port)
+		}
+	}
+	return frame, serving
+}
+
+// keepFrame returns the old frame, with its very slices, where the new one is equal.
+func keepFrame(old, now model.Frame) model.Frame {
+	if reflect.DeepEqual(old, now) {
+		return old
+	}
+	return now
+}
+
+// gatewayPort is one port of a Gateway with the listeners that share it.
+type gatewayPort struct {
+	number    uint16
+	listeners []*graph.Listener
+}
+
+// portsOf groups a Gateway's valid listeners by port, in the order of the ports.
+//
+// Listeners that share a port speak one protocol and have hostnames of their own; the graph sees to that. Were it not so,
+// the first of the spec would count: a plain listener's routes must never be served on another one's TLS port.
+func portsOf(gateway *graph.Gateway) []gatewayPort {
+	var ports []gatewayPort
+	for _, listener := range gateway.Listeners {
+		if !listener.Valid {
+			continue
+		}
+		at := slices.IndexFunc(ports, func(p gatewayPort) bool { return p.number == listener.Port })
+		switch {
+		case at < 0:
+			ports = append(ports, gatewayPort{listener.Port, []*graph.Listener{listener}})
+		case !slices.ContainsFunc(ports[at].listeners, func(l *graph.Listener) bool { return conflict(l, listener) }):
+			ports[at].listeners = append(ports[at].listeners, listener)
+		}
+	}
+	slices.SortFunc(ports, func(a, b gatewayPort) int { return cmp.Compare(a.number, b.number) })
+	return ports
+}
+
+func conflict(a, b *graph.Listener) bool { return a.TLS != b.TLS || a.Hostname == b.Hostname }
+
+// models returns the port once for each of the Gateway's addresses.
+func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
+	var ports []model.Port
+	for _, address := range gateway.Addresses {
+		ports = append(ports, model.Port{
+			ID:      portID(gateway.Key(), address.String(), p.number),
+			Owner:   gatewayOwner(gateway.Key()),
+			Address: address,
+			Bind:    p.listeners[0].Bind,
+			Public:  p.number,
+			Servers: p.servers(gateway),
+		})
+	}
+	return ports
+}
+
+func (p gatewayPort) servers(gateway *graph.Gateway) []model.TLSServer {
+	var servers []model.TLSServer
+	for _, listener := range p.listeners {
+		if listener.TLS {
+			servers = append(servers, model.TLSServer{
+				ID:           tlsServerID(gateway.Key(), listener.Name),
+				Owner:        gatewayOwner(gateway.Key()),
+				Hostname:     listener.Hostname,
+				Certificates: certificates(gateway, listener),
+			})
+		}
+	}
+	return servers
+}
+
+// certificates belong to the Gateway: a Secret has no status in which to say that its certificate is refused.
+func certificates(gateway *graph.Gateway, listener *graph.Listener) []model.Certificate {
+	var all []model.Certificate
+	for _, certificate := range listener.Certificates {
+		all = append(all, model.Certificate{
+			ID:    certificateID(certificate.Secret),
+			Owner: gatewayOwner(gateway.Key()),
+			PEM:   line(certificate.Chain) + line(certificate.Key),
+		})
+	}
+	return all
+}
+
+// line ends with exactly one line end.
+func line(text string) string { return strings.TrimRight(text, "\n") + "\n" }

@@ -1,0 +1,237 @@
+package translate
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+)
+
+// A request belongs to the listener with the most specific hostname on its port, and then only that listener's routes
+// count. Within them the route's own hostname decides, as the route spells it (GatewayRouteHostnameIntersectionPrecedence):
+// a listener and one hostname of its routes are a virtual host.
+//
+// A pattern is what hosts.map is asked for: a listener's own hostname, and what it has in common with each of its routes'
+// hostnames. It leads to the most specific virtual host that covers it; from there, the parents are the listener's next
+// broader ones. A listener's own hostname is a pattern even without a route: else a broader listener would serve it.
+
+// listeners are those that serve, with the virtual hosts that their routes make.
+type listeners struct {
+	byName map[listenerName]*listener
+	// touched are the virtual hosts whose users changed since the last settle.
+	touched []*virtualHost
+	// fresh says that nothing has settled yet: every pattern is due.
+	fresh bool
+}
+
+type listenerName struct {
+	gateway  types.NamespacedName
+	listener string
+}
+
+type listener struct {
+	name     listenerName
+	hostname string
+	// ports are the IDs of its port on each of the Gateway's addresses.
+	ports []string
+	// peers are the listeners on the same port, itself included, by hostname.
+	peers map[string]*listener
+	// hosts are its virtual hosts by the routes' hostname.
+	hosts map[string]*virtualHost
+}
+
+type virtualHost struct {
+	listener *listener
+	hostname string
+	id       string
+	users    int
+	// live says that it was there when hosts settled last.
+	live, touched bool
+}
+
+func newListeners() listeners { return listeners{byName: map[listenerName]*listener{}, fresh: true} }
+
+// addPort adds the listeners that share a port of a Gateway.
+func (ls *listeners) addPort(gateway *graph.Gateway, port gatewayPort) {
+	var ports []string
+	for _, address := range gateway.Addresses {
+		ports = append(ports, portID(gateway.Key(), address.String(), port.number))
+	}
+	peers := map[string]*listener{}
+	for _, source := range port.listeners {
+		l := &listener{
+			name: listenerName{gateway.Key(), source.Name}, hostname: source.Hostname,
+			ports: ports, peers: peers, hosts: map[string]*virtualHost{},
+		}
+		peers[l.hostname], ls.byName[l.name] = l, l
+	}
+}
+
+// attach returns the virtual hosts that a route is part of, each once, and counts the route as their user.
+func (ls *listeners) attach(source *graph.HTTPRoute) []*virtualHost {
+	hostnames := source.Hostnames
+	if len(hostnames) == 0 {
+		if len(source.Source.Spec.Hostnames) > 0 {
+			return nil // none of its hostnames is valid: that is not every host
+		}
+		hostnames = []string{""}
+	}
+	var all []*virtualHost
+	seen := map[*virtualHost]bool{}
+	for _, l := range ls.of(source) {
+		for _, hostname := range hostnames {
+			if host := l.host(hostname); host != nil && !seen[host] {
+				seen[host] = true
+				all = append(all, host)
+				host.users++
+				ls.touch(host)
+			}
+		}
+	}
+	return all
+}
+
+// of returns the serving listeners that a route attaches to.
+func (ls *listeners) of(source *graph.HTTPRoute) []*listener {
+	var all []*listener
+	for _, parent := range source.Parents {
+		for _, attached := range parent.Listeners {
+			name := listenerName{attached.Gateway.Key(), attached.Name}
+			if l := ls.byName[name]; l != nil {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// release ends a route's use of a virtual host.
+func (ls *listeners) release(host *virtualHost) {
+	host.users--
+	ls.touch(host)
+}
+
+func (ls *listeners) touch(host *virtualHost) {
+	if !host.touched {
+		host.touched = true
+		ls.touched = append(ls.touched, host)
+	}
+}
+
+// settle brings hosts and parents in line with the virtual hosts that have users now.
+func (ls *listeners) settle(changed *changes) {
+	var differ []*virtualHost
+	for _, host := range ls.touched {
+		host.touched = false
+		if live := host.users > 0; live != host.live {
+			host.live = live
+			differ = append(differ, host)
+		}
+		if !host.live {
+			delete(host.listener.hosts, host.hostname)
+		}
+	}
+	ls.touched = ls.touched[:0]
+	if ls.fresh {
+		ls.settleAll(changed)
+		return
+	}
+	for _, host := range differ {
+		host.settle(changed)
+	}
+}
+
+func (ls *listeners) settleAll(changed *changes) {
+	ls.fresh = false
+	for _, l := range ls.byName {
+		l.settlePattern(l.hostname, changed)
+		for _, host := range l.hosts {
+			host.settleOwn(changed)
+		}
+	}
+}
+
+// host returns the virtual host for a route's hostname; nil if a request for it never comes to this listener, because
+// the two have no host in common or a more specific listener takes all of them.
+func (l *listener) host(hostname string) *virtualHost {
+	pattern, common := intersection(l.hostname, hostname)
+	if !common || !l.governs(pattern) {
+		return nil
+	}
+	host := l.hosts[hostname]
+	if host == nil {
+		host = &virtualHost{listener: l, hostname: hostname, id: l.hostID(hostname)}
+		l.hosts[hostname] = host
+	}
+	return host
+}
+
+func (l *listener) hostID(hostname string) string {
+	return virtualHostID(l.name.gateway, l.name.listener, hostname)
+}
+
+// governs says that no listener on the port is more specific for a pattern that l covers.
+func (l *listener) governs(pattern string) bool {
+	for hostname, more := pattern, true; more && hostname != l.hostname; hostname, more = broader(hostname) {
+		if l.peers[hostname] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// covering returns the most specific virtual host that covers a hostname, nil if there is none.
+func (l *listener) covering(hostname string) *virtualHost {
+	for more := true; more; hostname, more = broader(hostname) {
+		if host := l.hosts[hostname]; host != nil {
+			return host
+		}
+	}
+	return nil
+}
+
+// settlePattern says where a pattern leads to: at least to a virtual host with nothing in it, which answers 404.
+func (l *listener) settlePattern(pattern string, changed *changes) {
+	var host *model.Host
+	if covering := l.covering(pattern); covering != nil {
+		host = &model.Host{Owner: gatewayOwner(l.name.gateway), VirtualHost: covering.id}
+	} else if pattern == l.hostname {
+		host = &model.Host{Owner: gatewayOwner(l.name.gateway), VirtualHost: l.hostID(l.hostname)}
+	}
+	if pattern != l.hostname && l.hosts[pattern] == nil {
+		host = nil
+	}
+	key := pattern
+	if key == "" {
+		key = "*"
+	}
+	for _, port := range l.ports {
+		set(&changed.hosts, model.HostKey(port, key), host)
+	}
+}
+
+// settle brings in line what depends on whether the virtual host is there: its own pattern and parent, and those of the
+// virtual hosts that it covers.
+func (h *virtualHost) settle(changed *changes) {
+	h.settleOwn(changed)
+	if exact(h.hostname) {
+		return
+	}
+	for _, other := range h.listener.hosts {
+		if other != h && covers(h.hostname, other.hostname) {
+			other.settleOwn(changed)
+		}
+	}
+}
+
+func (h *virtualHost) settleOwn(changed *changes) {
+	pattern, _ := intersection(h.listener.hostname, h.hostname)
+	h.listener.settlePattern(pattern, changed)
+	var parent *model.Parent
+	if next, more := broader(h.hostname); more && h.live {
+		if covering := h.listener.covering(next); covering != nil {
+			parent = &model.Parent{Owner: gatewayOwner(h.listener.name.gateway), VirtualHost: covering.id}
+		}
+	}
+	set(&changed.parents, h.id, parent)
+}

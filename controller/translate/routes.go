@@ -1,0 +1,106 @@
+package translate
+
+import (
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+)
+
+// route is what one HTTPRoute adds to the Config, remembered so that it can be taken back.
+type route struct {
+	source *graph.HTTPRoute
+	owner  model.Owner
+	// rank is its place among all routes, the only order that breaks ties: the graph has put the oldest first.
+	rank     int
+	hosts    []*virtualHost
+	matches  []*match
+	entries  []*pathEntry
+	rules    map[string]*model.Rule
+	backends []graph.BackendKey
+}
+
+// compareRoutes tells which of the old routes are gone and which ones are new by comparing pointers, in what the two
+// lists have between an equal beginning and an equal end. A route that was overtaken by another one is gone and new: its
+// precedence changed. Ranks are brought up to date.
+func compareRoutes(old []*route, sources []*graph.HTTPRoute) (next, gone, fresh []*route) {
+	head, tail := equalEnds(old, sources)
+	if head == len(old) && head == len(sources) {
+		return old, nil, nil
+	}
+	middle := old[head : len(old)-tail]
+	known := make(map[*graph.HTTPRoute]*route, len(middle))
+	for _, r := range middle {
+		known[r.source] = r
+	}
+	next = make([]*route, len(sources))
+	copy(next, old[:head])
+	copy(next[len(sources)-tail:], old[len(old)-tail:])
+	highest := -1
+	for i, source := range sources[head : len(sources)-tail] {
+		r := known[source]
+		if r != nil && r.rank > highest {
+			highest = r.rank
+			delete(known, source)
+		} else {
+			r = &route{source: source, owner: routeOwner(source.Key())}
+			fresh = append(fresh, r)
+		}
+		next[head+i] = r
+	}
+	for _, r := range middle {
+		if known[r.source] == r {
+			gone = append(gone, r)
+		}
+	}
+	for i, r := range next[head:] {
+		r.rank = head + i
+	}
+	return next, gone, fresh
+}
+
+// equalEnds returns how many routes the two lists have in common at their beginning and, behind that, at their end.
+func equalEnds(old []*route, sources []*graph.HTTPRoute) (head, tail int) {
+	shorter := min(len(old), len(sources))
+	for head < shorter && old[head].source == sources[head] {
+		head++
+	}
+	for tail < shorter-head && old[len(old)-1-tail].source == sources[len(sources)-1-tail] {
+		tail++
+	}
+	return head, tail
+}
+
+// add puts a route into everything that it is part of. One that no serving listener takes adds nothing.
+func (t *Translator) add(r *route, changed *changes) {
+	r.hosts = t.listeners.attach(r.source)
+	if len(r.hosts) == 0 {
+		return
+	}
+	r.fill()
+	for id, rule := range r.rules {
+		changed.rules[id] = rule
+	}
+	for _, key := range r.backends {
+		t.backends.use(key)
+	}
+	for _, host := range r.hosts {
+		for _, m := range r.matches {
+			r.entries = append(r.entries, t.paths.insert(host.id+m.path, m))
+		}
+	}
+}
+
+// remove takes back what add did.
+func (t *Translator) remove(r *route, changed *changes) {
+	for id := range r.rules {
+		changed.rules[id] = nil
+	}
+	for _, key := range r.backends {
+		t.backends.release(key)
+	}
+	for _, entry := range r.entries {
+		t.paths.drop(entry, r)
+	}
+	for _, host := range r.hosts {
+		t.listeners.release(host)
+	}
+}

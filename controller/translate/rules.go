@@ -1,0 +1,157 @@
+package translate
+
+import (
+	"slices"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+)
+
+// fill makes a route's matches, rules and backends from its source.
+func (r *route) fill() {
+	r.rules = map[string]*model.Rule{}
+	ids := identities(r.source)
+	for i, rule := range r.source.Rules {
+		r.useBackends(rule)
+		for j := range rule.Matches {
+			if m := newMatch(r, rule, &rule.Matches[j]); m != nil {
+				m.candidate.Target = r.target(rule, ids[i], &rule.Matches[j])
+				r.matches = append(r.matches, m)
+			}
+		}
+	}
+}
+
+// useBackends notes every valid backendRef, also one that has no weight: its endpoints are there when it gets some.
+func (r *route) useBackends(rule *graph.HTTPRule) {
+	if rule.Dropped || rule.Redirect != nil {
+		return
+	}
+	for _, ref := range rule.Backends {
+		if !ref.Invalid && !slices.Contains(r.backends, ref.Backend) {
+			r.backends = append(r.backends, ref.Backend)
+		}
+	}
+}
+
+// target is the backend itself where a rule has nothing more to say, else the rule, which is made for the first match.
+func (r *route) target(rule *graph.HTTPRule, id identity, m *graph.HTTPMatch) model.Target {
+	if plain(rule) {
+		return model.Target{Backend: backendName(rule.Backends[0].Backend)}
+	}
+	if replacesPrefix(rule) {
+		id = id.with("prefix", m.Path) // what is replaced differs from match to match
+	}
+	key := id.ruleID()
+	if r.rules[key] == nil {
+		r.rules[key] = r.rule(key, rule, id, m)
+	}
+	return model.Target{Rule: key}
+}
+
+func (r *route) rule(key string, rule *graph.HTTPRule, id identity, m *graph.HTTPMatch) *model.Rule {
+	made := &model.Rule{ID: key, Owner: r.owner}
+	switch {
+	case rule.Dropped:
+		made.Split = noBackend()
+	case rule.Redirect != nil:
+		made.Redirect = redirect(rule.Redirect, m)
+	default:
+		made.RequestHeaders = headerChange(rule.RequestHeaders)
+		made.Split = split(rule, id)
+	}
+	return made
+}
+
+// refusalRule answers for the route's matches that are left out.
+func (r *route) refusalRule() *model.Rule {
+	id := identity{"HTTPRoute", r.source.Source.Namespace, r.source.Source.Name, "left out"}
+	return &model.Rule{ID: id.ruleID(), Owner: r.owner, Split: noBackend()}
+}
+
+// plain rules send everything to one backend as it comes.
+func plain(rule *graph.HTTPRule) bool {
+	if rule.Dropped || rule.Redirect != nil || rule.Session != nil || len(rule.Backends) != 1 {
+		return false
+	}
+	ref := rule.Backends[0]
+	return !ref.Invalid && ref.Weight > 0 && headerChange(rule.RequestHeaders) == nil && headerChange(ref.RequestHeaders) == nil
+}
+
+// noBackend answers every request with 500.
+func noBackend() []model.Share { return []model.Share{{Weight: 1}} }
+
+// split gives every backendRef its share. Without a valid one everything gets 500. Without any weight everything gets 500
+// too: "if weight is set to 0, no traffic should be forwarded for this entry". The shares stay beside it, so that the next
+// weight finds their endpoints in place.
+func split(rule *graph.HTTPRule, id identity) []model.Share {
+	var shares []model.Share
+	valid, total := false, 0
+	for i := range rule.Backends {
+		ref := &rule.Backends[i]
+		total += int(ref.Weight)
+		share := model.Share{Weight: uint32(max(ref.Weight, 0))}
+		if !ref.Invalid {
+			valid = true
+			share.Backend = backendName(ref.Backend)
+			share.RequestHeaders = headerChange(ref.RequestHeaders)
+			share.Session = session(rule, id, ref.Backend)
+		}
+		shares = append(shares, share)
+	}
+	switch {
+	case !valid:
+		return noBackend()
+	case total <= 0:
+		return append(shares, noBackend()...)
+	default:
+		return shares
+	}
+}
+
+func headerChange(source *graph.HeaderChange) *model.HeaderChange {
+	if source == nil || len(source.Set)+len(source.Add)+len(source.Remove) == 0 {
+		return nil
+	}
+	return &model.HeaderChange{Set: headers(source.Set), Add: headers(source.Add), Remove: slices.Clone(source.Remove)}
+}
+
+func headers(source []graph.HeaderValue) []model.Header {
+	var all []model.Header
+	for _, header := range source {
+		all = append(all, model.Header{Name: header.Name, Value: header.Value})
+	}
+	return all
+}
+
+func replacesPrefix(rule *graph.HTTPRule) bool {
+	return !rule.Dropped && rule.Redirect != nil && rule.Redirect.Path != nil &&
+		rule.Redirect.Path.Type == gatewayv1.PrefixMatchHTTPPathModifier
+}
+
+// redirect follows HTTPRequestRedirectFilter: the port is the one given, else the scheme's own, else the listener's.
+func redirect(source *graph.Redirect, m *graph.HTTPMatch) *model.Redirect {
+	made := &model.Redirect{
+		Status: source.Status, Scheme: source.Scheme, Host: source.Hostname, Port: source.Port,
+		KeepPort: source.Port == 0 && source.Scheme == "",
+	}
+	if source.Path == nil {
+		return made
+	}
+	switch source.Path.Type {
+	case gatewayv1.FullPathHTTPPathModifier:
+		made.ReplaceFull, made.Path = true, value(source.Path.ReplaceFullPath)
+	case gatewayv1.PrefixMatchHTTPPathModifier:
+		made.ReplacePrefix, made.Path, made.Prefix = true, value(source.Path.ReplacePrefixMatch), m.Path
+	}
+	return made
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
