@@ -1,10 +1,187 @@
 package graph
 
-// backends makes and remembers the Backends of one Graph.
-type backends struct {
-	byKey map[BackendKey]*Backend
-}
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/limpet-gateway/limpet/internal/table"
+)
 
 // Backend returns the Service's port with its endpoints, nil if there is no such Service or port. The pointer stays the
-// same until the Service or one of its EndpointSlices changes, also from one Graph of a Builder to the next.
-func (g *Graph) Backend(key BackendKey) *Backend { return g.backends.byKey[key] }
+// same, also from one Graph of a Builder to the next, until an endpoint of it changes.
+func (g *Graph) Backend(key BackendKey) *Backend {
+	service, found := g.backends.Get(serviceKey(key.Namespace, key.Name))
+	if !found {
+		return nil
+	}
+	return service.backend(key.Port)
+}
+
+// backends lead from a Service's namespace and name to what is known about it.
+type backends = table.Table[*service]
+
+func serviceKey(namespace, name string) string { return namespace + "/" + name }
+
+// service is a Service with its EndpointSlices, at one moment. Graphs share it while neither changes.
+type service struct {
+	// source is nil for slices without a Service.
+	source *corev1.Service
+	// slices are sorted by name.
+	slices []*discoveryv1.EndpointSlice
+
+	mu sync.Mutex
+	// ports holds the Backends that were asked for.
+	ports map[int32]*Backend
+	// previous holds those of the service before the last change: they stay where they are equal.
+	previous map[int32]*Backend
+}
+
+// backend reads the endpoints of a port when they are first asked for.
+func (s *service) backend(port int32) *Backend {
+	if s.source == nil || s.source.Spec.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, found := s.ports[port]; found {
+		return known
+	}
+	fresh := s.read(port)
+	if previous := s.previous[port]; previous != nil && reflect.DeepEqual(previous, fresh) {
+		fresh = previous
+	}
+	if s.ports == nil {
+		s.ports = make(map[int32]*Backend)
+	}
+	s.ports[port] = fresh
+	return fresh
+}
+
+func (s *service) read(port int32) *Backend {
+	servicePort, found := tcpPort(s.source, port)
+	if !found {
+		return nil
+	}
+	return &Backend{
+		Key:       BackendKey{s.source.Namespace, s.source.Name, port},
+		Endpoints: readEndpoints(s.slices, servicePort.Name),
+	}
+}
+
+// tcpPort finds a Service's port by its number.
+func tcpPort(source *corev1.Service, number int32) (*corev1.ServicePort, bool) {
+	for i := range source.Spec.Ports {
+		port := &source.Spec.Ports[i]
+		if port.Port == number && (port.Protocol == corev1.ProtocolTCP || port.Protocol == "") {
+			return port, true
+		}
+	}
+	return nil, false
+}
+
+// changed returns a copy that can be edited; it remembers the Backends that were read so far.
+func (s *service) changed() *service {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	previous := make(map[int32]*Backend, len(s.previous)+len(s.ports))
+	for _, known := range []map[int32]*Backend{s.previous, s.ports} {
+		for port, backend := range known {
+			if backend != nil {
+				previous[port] = backend
+			}
+		}
+	}
+	return &service{source: s.source, slices: slices.Clone(s.slices), previous: previous}
+}
+
+// unusableSlices names the slices whose addresses are DNS names: their meaning is not defined, and a gateway that
+// resolves names of others' choosing can be led anywhere.
+func (s *service) unusableSlices() []string {
+	var names []string
+	for _, slice := range s.slices {
+		if slice.AddressType == discoveryv1.AddressTypeFQDN {
+			names = append(names, slice.Name)
+		}
+	}
+	return names
+}
+
+// serviceEditor brings the Services up to date; each one that is touched is copied once.
+type serviceEditor struct {
+	was     backends
+	edit    *table.Editor[*service]
+	touched map[types.NamespacedName]*service
+}
+
+func newServiceEditor(was backends) *serviceEditor {
+	return &serviceEditor{was: was, edit: was.Edit(), touched: make(map[types.NamespacedName]*service)}
+}
+
+// own returns the editable copy of a service.
+func (e *serviceEditor) own(name types.NamespacedName) *service {
+	if own, found := e.touched[name]; found {
+		return own
+	}
+	own := &service{}
+	if was, found := e.was.Get(serviceKey(name.Namespace, name.Name)); found {
+		own = was.changed()
+	}
+	e.touched[name] = own
+	e.edit.Set(serviceKey(name.Namespace, name.Name), own)
+	return own
+}
+
+func (e *serviceEditor) setService(c change[*corev1.Service]) { e.own(c.key()).source = c.new }
+
+// setSlice moves a slice to the Service that its label names.
+func (e *serviceEditor) setSlice(c change[*discoveryv1.EndpointSlice]) {
+	if name, found := serviceOf(c.old); found {
+		own := e.own(name)
+		if at, found := findSlice(own.slices, c.old.Name); found {
+			own.slices = slices.Delete(own.slices, at, at+1)
+		}
+	}
+	if name, found := serviceOf(c.new); found {
+		own := e.own(name)
+		at, _ := findSlice(own.slices, c.new.Name)
+		own.slices = slices.Insert(own.slices, at, c.new)
+	}
+}
+
+func serviceOf(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
+	if slice == nil || slice.Labels[discoveryv1.LabelServiceName] == "" {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}, true
+}
+
+func findSlice(list []*discoveryv1.EndpointSlice, name string) (int, bool) {
+	return slices.BinarySearchFunc(list, name, func(slice *discoveryv1.EndpointSlice, name string) int {
+		return strings.Compare(slice.Name, name)
+	})
+}
+
+// finish returns the edited table, and the names of those Services that look different to a route: endpoints do not count.
+func (e *serviceEditor) finish() (backends, []types.NamespacedName) {
+	var visible []types.NamespacedName
+	for name, own := range e.touched {
+		key := serviceKey(name.Namespace, name.Name)
+		was, found := e.was.Get(key)
+		if !found {
+			was = &service{}
+		}
+		if was.source != own.source || !slices.Equal(was.unusableSlices(), own.unusableSlices()) {
+			visible = append(visible, name)
+		}
+		if own.source == nil && len(own.slices) == 0 {
+			e.edit.Delete(key)
+		}
+	}
+	return e.edit.Table(), visible
+}

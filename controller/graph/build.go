@@ -2,6 +2,12 @@ package graph
 
 import (
 	"net/netip"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
@@ -19,9 +25,24 @@ type Options struct {
 	PortOffset int
 }
 
-// Builder makes Graphs and remembers the last one, so that a Build costs what changed. It is used by one goroutine.
+// Builder makes Graphs and remembers the last one, so that a Build costs what changed. It is used by one goroutine at a
+// time; Graphs may be used by many, and stay as they are when it goes on.
 type Builder struct {
 	options Options
+	// last is the Snapshot that the rest was made from.
+	last cluster.Snapshot
+
+	classes      classes
+	grants       grants
+	certificates certificates
+	usedSecrets  map[types.NamespacedName]*corev1.Secret
+	// gateways are sorted by age, byName leads to the same ones.
+	gateways  []*Gateway
+	byName    map[types.NamespacedName]*Gateway
+	unclaimed []*Unclaimed
+	services  backends
+	others    *others
+	routes    *routes
 }
 
 // NewBuilder returns a Builder that remembers nothing.
@@ -32,10 +53,141 @@ func NewBuilder(options Options) *Builder {
 	if !options.DefaultAddress.IsValid() {
 		options.DefaultAddress = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	return &Builder{options: options}
+	return &Builder{options: options, certificates: make(certificates), others: &others{}, routes: newRoutes()}
 }
 
 // Build says what the objects of a Snapshot mean.
-func (b *Builder) Build(cluster.Snapshot) *Graph {
-	return &Graph{backends: &backends{}}
+//
+// Each step takes what changed about its objects, brings its nodes up to date, and names what now looks different to a
+// route. In the end the routes that depend on any of it are read again.
+func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
+	changed := b.buildGrants(snapshot)
+	changed = append(changed, b.buildGateways(snapshot, len(changed) > 0)...)
+	changed = append(changed, b.buildServices(snapshot)...)
+	fresh := newOthers(snapshot.Others, b.others)
+	othersChanged := fresh != b.others
+	changed = append(changed, fresh.changed(b.others)...)
+	b.others = fresh
+	for _, c := range diff(b.last.Namespaces, snapshot.Namespaces) {
+		changed = append(changed, objectKey{kindNamespace, "", c.key().Name})
+	}
+	routeChanges := diff(b.last.HTTPRoutes, snapshot.HTTPRoutes)
+	b.routes.update(b.routeInput(snapshot), routeChanges, changed)
+	if othersChanged || len(changed) > 0 || len(routeChanges) > 0 {
+		b.others.read(&otherInput{gateways: b.byName, listenerSets: b.others.listenerSets, routes: b.routes})
+	}
+	b.last = snapshot
+	return &Graph{
+		Classes: b.classes.ours, Gateways: b.gateways, Routes: b.routes.shown, Others: b.others.nodes,
+		Unclaimed: slices.Concat(b.unclaimed, b.routes.unclaimed),
+		backends:  b.services, attached: b.routes.attached,
+	}
+}
+
+func (b *Builder) routeInput(snapshot cluster.Snapshot) *routeInput {
+	return &routeInput{
+		gateways: b.byName, listenerSets: b.others.listenerSets, namespaces: namespaces{snapshot.Namespaces},
+		references: references{grants: b.grants, services: b.services, tls: b.others.tls},
+	}
+}
+
+func (b *Builder) buildGrants(snapshot cluster.Snapshot) []objectKey {
+	var changed []objectKey
+	for _, c := range diff(b.last.ReferenceGrants, snapshot.ReferenceGrants) {
+		changed = append(changed, objectKey{kindGrants, c.key().Namespace, ""})
+	}
+	if len(changed) > 0 {
+		b.grants = newGrants(snapshot.ReferenceGrants)
+	}
+	return changed
+}
+
+// buildGateways reads all Gateways again if anything that one of them needs changed: they are few, and they decide
+// together who gets an address.
+func (b *Builder) buildGateways(snapshot cluster.Snapshot, grantsChanged bool) []objectKey {
+	classesChanged := len(diff(b.last.GatewayClasses, snapshot.GatewayClasses)) > 0
+	if classesChanged {
+		b.classes = newClasses(snapshot.GatewayClasses, b.options.ControllerName, b.classes)
+	}
+	gatewaysChanged := len(diff(b.last.Gateways, snapshot.Gateways)) > 0
+	if !classesChanged && !gatewaysChanged && !grantsChanged && !b.usedSecretsChanged(snapshot) {
+		return nil
+	}
+	build := &gatewayBuild{
+		options: b.options, classes: b.classes, grants: b.grants, secrets: snapshot.Secrets, certificates: b.certificates,
+		usedSecrets: make(map[types.NamespacedName]*corev1.Secret),
+	}
+	nodes := build.build(b.ourGateways(snapshot))
+	b.usedSecrets = build.usedSecrets
+	b.certificates.keepOnly(b.usedSecrets)
+	return b.showGateways(nodes)
+}
+
+func (b *Builder) usedSecretsChanged(snapshot cluster.Snapshot) bool {
+	return slices.ContainsFunc(diff(b.last.Secrets, snapshot.Secrets), func(c change[*corev1.Secret]) bool {
+		_, used := b.usedSecrets[c.key()]
+		return used
+	})
+}
+
+// ourGateways are those of our classes, oldest first. It notes the others.
+func (b *Builder) ourGateways(snapshot cluster.Snapshot) []*gatewayv1.Gateway {
+	var ours []*gatewayv1.Gateway
+	b.unclaimed = nil
+	all := snapshot.Gateways.All()
+	for i, source := range all {
+		switch {
+		case repeated(all, i):
+		case b.classes.byName[string(source.Spec.GatewayClassName)] != nil:
+			ours = append(ours, source)
+		default:
+			b.unclaimed = append(b.unclaimed, b.classes.unclaimed(source, b.options.ControllerName))
+		}
+	}
+	slices.SortFunc(ours, func(a, b *gatewayv1.Gateway) int { return older(a, b) })
+	return ours
+}
+
+// showGateways takes over the nodes that are equal to those of the last time, and names those that are not.
+func (b *Builder) showGateways(nodes []*Gateway) []objectKey {
+	var changed []objectKey
+	byName := make(map[types.NamespacedName]*Gateway, len(nodes))
+	for i, node := range nodes {
+		name := node.Key()
+		if last := b.byName[name]; last != nil && last.Source == node.Source && reflect.DeepEqual(last, node) {
+			nodes[i] = last
+		} else {
+			changed = append(changed, objectKey{kindGateway, name.Namespace, name.Name})
+		}
+		byName[name] = nodes[i]
+	}
+	for name := range b.byName {
+		if byName[name] == nil {
+			changed = append(changed, objectKey{kindGateway, name.Namespace, name.Name})
+		}
+	}
+	b.gateways, b.byName = nodes, byName
+	return changed
+}
+
+func (b *Builder) buildServices(snapshot cluster.Snapshot) []objectKey {
+	services := diff(b.last.Services, snapshot.Services)
+	endpointSlices := diff(b.last.EndpointSlices, snapshot.EndpointSlices)
+	if len(services)+len(endpointSlices) == 0 {
+		return nil
+	}
+	edit := newServiceEditor(b.services)
+	for _, c := range services {
+		edit.setService(c)
+	}
+	for _, c := range endpointSlices {
+		edit.setSlice(c)
+	}
+	table, visible := edit.finish()
+	b.services = table
+	changed := make([]objectKey, len(visible))
+	for i, name := range visible {
+		changed[i] = objectKey{"Service", name.Namespace, name.Name}
+	}
+	return changed
 }

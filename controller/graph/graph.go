@@ -28,13 +28,29 @@ type Graph struct {
 	Routes []*HTTPRoute
 	// Others are objects of kinds that Limpet does not serve (yet) and that refer to us, with the conditions that say so.
 	Others []*Other
+	// Unclaimed are Gateways and HTTPRoutes that are not ours, each with the reason: who works with files wants to know why
+	// an object gets no status. In a cluster they are other controllers' business.
+	Unclaimed []*Unclaimed
 
-	backends *backends
+	backends backends
+	attached map[*Listener]int
+}
+
+// AttachedRoutes is the number of accepted routes that attach to a listener of this Graph, valid or not.
+func (g *Graph) AttachedRoutes(listener *Listener) int { return g.attached[listener] }
+
+// Unclaimed is a Gateway or HTTPRoute that is not ours.
+type Unclaimed struct {
+	Kind, Namespace, Name string
+	// Message says why.
+	Message string
 }
 
 // GatewayClass is one class of ours.
 type GatewayClass struct {
-	Source     *gatewayv1.GatewayClass
+	Source *gatewayv1.GatewayClass
+	// Accepted classes may have Gateways.
+	Accepted   bool
 	Conditions []metav1.Condition
 }
 
@@ -73,6 +89,8 @@ type Listener struct {
 	SupportedKinds []gatewayv1.RouteGroupKind
 	// Conditions without Programmed of a valid listener.
 	Conditions []metav1.Condition
+
+	allowed allowedRoutes
 }
 
 // Certificate is a Secret of type kubernetes.io/tls that a listener may use.
@@ -80,6 +98,8 @@ type Certificate struct {
 	Secret types.NamespacedName
 	// Chain and Key are PEM, parsed and found to match, normalised: no comments, no blank lines, LF.
 	Chain, Key string
+	// NotAfter is when the first certificate of the chain expires; it is served even then.
+	NotAfter time.Time
 	// Fingerprint of both, to compare by.
 	Fingerprint [sha256.Size]byte
 }
@@ -106,7 +126,10 @@ type RouteParent struct {
 	// Gateway that it leads to.
 	Gateway *Gateway
 	// Listeners that the route attaches to through this reference; none if it is not accepted.
-	Listeners  []*Listener
+	Listeners []*Listener
+	// Blocked are the listeners that a route which is not accepted would attach to, if one of its rules could be honoured.
+	// All its rules are then Dropped: what they match is answered there with 500, like a Dropped rule of an accepted route.
+	Blocked    []*Listener
 	Conditions []metav1.Condition
 }
 
@@ -114,9 +137,10 @@ type RouteParent struct {
 type HTTPRule struct {
 	Index int
 	Name  string
-	// Matches are never empty: a rule without one matches the prefix "/".
+	// Matches are never empty, unless the rule is Dropped: a rule without one matches the prefix "/".
 	Matches []HTTPMatch
-	// Dropped rules are left out: something in them cannot be honoured, and a condition says what.
+	// Dropped rules are not served: something in them cannot be honoured, and a condition says what. A Dropped rule has
+	// nothing but those of its Matches that are valid, and what they match is answered with 500: never by a broader rule.
 	Dropped        bool
 	RequestHeaders *HeaderChange
 	Redirect       *Redirect
@@ -209,6 +233,7 @@ type Endpoint struct {
 
 // Other is an object of a kind that Limpet does not serve.
 type Other struct {
+	APIVersion string
 	Kind       string
 	Namespace  string
 	Name       string

@@ -1,0 +1,157 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// routeProblems are what a route's conditions report.
+type routeProblems = problems[gatewayv1.RouteConditionReason]
+
+// references is what the references of a route lead to.
+type references struct {
+	namespace string
+	grants    grants
+	services  backends
+	tls       tlsPolicies
+	// unresolved references are reported in ResolvedRefs, ignored things of Services that are used otherwise.
+	unresolved routeProblems
+	ignored    []string
+	// needs are the objects that the outcome depends on, whether they exist or not.
+	needs []objectKey
+}
+
+// kindGrants stands for all ReferenceGrants of a namespace.
+const kindGrants = "ReferenceGrants"
+
+// backend follows a reference to a Service's port. The field is where it stands.
+func (r *references) backend(field string, ref *gatewayv1.BackendObjectReference) (BackendKey, bool) {
+	if !r.supportedKind(field, ref) {
+		return BackendKey{}, false
+	}
+	target := r.target("Service", ref)
+	if !r.permitted(field, target) {
+		return BackendKey{}, false
+	}
+	r.needs = append(r.needs, target)
+	known, _ := r.services.Get(serviceKey(target.namespace, target.name))
+	if known == nil || known.source == nil {
+		r.unresolved.add(gatewayv1.RouteReasonBackendNotFound, "%s: Service %s/%s does not exist",
+			field, target.namespace, target.name)
+		return BackendKey{}, false
+	}
+	port, usable := r.port(field, known.source, ref.Port)
+	if !usable {
+		return BackendKey{}, false
+	}
+	r.note(known)
+	return BackendKey{target.namespace, target.name, port.Port}, true
+}
+
+func (r *references) supportedKind(field string, ref *gatewayv1.BackendObjectReference) bool {
+	group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Service")
+	if group == "" && kind == "Service" {
+		return true
+	}
+	if group == groupExperimental && kind == "XBackend" {
+		r.needs = append(r.needs, r.target("XBackend", ref))
+	}
+	r.unresolved.add(gatewayv1.RouteReasonInvalidKind,
+		"%s: kind %q in group %q is not supported yet, only Service in the core group is", field, kind, group)
+	return false
+}
+
+func (r *references) target(kind string, ref *gatewayv1.BackendObjectReference) objectKey {
+	return objectKey{kind, string(valueOr(ref.Namespace, gatewayv1.Namespace(r.namespace))), string(ref.Name)}
+}
+
+// permitted comes before any look-up: whether an object exists is nothing that another namespace may learn.
+func (r *references) permitted(field string, target objectKey) bool {
+	if target.namespace != r.namespace {
+		r.needs = append(r.needs, objectKey{kindGrants, target.namespace, ""})
+	}
+	if r.grants.permits(referrer{gatewayv1.GroupName, "HTTPRoute", r.namespace}, target) {
+		return true
+	}
+	r.unresolved.add(gatewayv1.RouteReasonRefNotPermitted,
+		"%s: no ReferenceGrant in namespace %q lets HTTPRoutes of namespace %q refer to Service %q",
+		field, target.namespace, r.namespace, target.name)
+	return false
+}
+
+// port checks that a Service has the port and that Limpet can speak to it.
+func (r *references) port(field string, source *corev1.Service, number *gatewayv1.PortNumber) (*corev1.ServicePort, bool) {
+	name := nameOf(source)
+	// CVE-2021-25740: an ExternalName leads to whatever its author wants, past every rule about references.
+	if source.Spec.Type == corev1.ServiceTypeExternalName {
+		r.unresolved.add(gatewayv1.RouteReasonInvalidKind,
+			"%s: Service %s is of type ExternalName, which is refused (CVE-2021-25740)", field, name)
+		return nil, false
+	}
+	if number == nil {
+		r.unresolved.add(gatewayv1.RouteReasonBackendNotFound, "%s.port must be given for a Service", field)
+		return nil, false
+	}
+	port, found := tcpPort(source, *number)
+	switch {
+	case !found && hasPort(source, *number):
+		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol, "%s: port %d of Service %s is not TCP", field, *number, name)
+	case !found:
+		r.unresolved.add(gatewayv1.RouteReasonBackendNotFound, "%s: Service %s has no port %d, it has %s",
+			field, name, *number, listPorts(source))
+	case !speaksHTTP(port):
+		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol,
+			"%s: port %d of Service %s has appProtocol %q, which is not supported yet, only http is",
+			field, *number, name, *port.AppProtocol)
+	case r.tls.covers(name, port.Name):
+		// The specification: a backend is invalid if a policy demands TLS and the implementation cannot. Never plain text.
+		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol,
+			"%s: a BackendTLSPolicy demands TLS for Service %s, which is not built yet", field, name)
+	default:
+		return port, true
+	}
+	return nil, false
+}
+
+func hasPort(source *corev1.Service, number int32) bool {
+	return slices.ContainsFunc(source.Spec.Ports, func(port corev1.ServicePort) bool { return port.Port == number })
+}
+
+func listPorts(source *corev1.Service) string {
+	if len(source.Spec.Ports) == 0 {
+		return "none"
+	}
+	numbers := make([]string, len(source.Spec.Ports))
+	for i, port := range source.Spec.Ports {
+		numbers[i] = fmt.Sprint(port.Port)
+	}
+	return strings.Join(numbers, ", ")
+}
+
+// speaksHTTP says whether the port's appProtocol, if any, is HTTP/1.1 in plain text.
+func speaksHTTP(port *corev1.ServicePort) bool {
+	protocol := valueOr(port.AppProtocol, "")
+	return protocol == "" || strings.EqualFold(protocol, "http")
+}
+
+// note reports what a usable Service asks for and does not get.
+func (r *references) note(known *service) {
+	name := nameOf(known.source)
+	if known.source.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		r.ignore("Service %s: spec.sessionAffinity ClientIP is not honoured yet", name)
+	}
+	if unusable := known.unusableSlices(); len(unusable) > 0 {
+		r.ignore("Service %s: EndpointSlices with addressType FQDN are not used: %s", name, strings.Join(unusable, ", "))
+	}
+}
+
+func (r *references) ignore(format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if !slices.Contains(r.ignored, message) {
+		r.ignored = append(r.ignored, message)
+	}
+}

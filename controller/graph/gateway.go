@@ -1,0 +1,256 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/conditions"
+)
+
+// gatewayBuild is what Gateways are read against.
+type gatewayBuild struct {
+	options      Options
+	classes      classes
+	grants       grants
+	secrets      cluster.Objects[*corev1.Secret]
+	certificates certificates
+	// usedSecrets are those that were looked up, nil for one that does not exist.
+	usedSecrets map[types.NamespacedName]*corev1.Secret
+}
+
+// gatewayProblems are what a Gateway's conditions report.
+type gatewayProblems = problems[gatewayv1.GatewayConditionReason]
+
+// gatewayDraft is a Gateway with what is wrong with it, until its conditions are written.
+type gatewayDraft struct {
+	node      *Gateway
+	listeners []*listenerDraft
+	// refused makes it not Accepted, refs says which of its own references are not resolved, unusable which addresses it
+	// does not get, ignored which of its fields are not honoured.
+	refused, refs, unusable gatewayProblems
+	ignored                 []string
+}
+
+// build reads all Gateways of our classes, oldest first.
+func (b *gatewayBuild) build(sources []*gatewayv1.Gateway) []*Gateway {
+	drafts := make([]*gatewayDraft, len(sources))
+	for i, source := range sources {
+		drafts[i] = b.newGateway(source)
+	}
+	claimAddresses(drafts)
+	nodes := make([]*Gateway, len(drafts))
+	for i, draft := range drafts {
+		draft.finish()
+		nodes[i] = draft.node
+	}
+	return nodes
+}
+
+func (b *gatewayBuild) newGateway(source *gatewayv1.Gateway) *gatewayDraft {
+	draft := &gatewayDraft{node: &Gateway{Source: source}}
+	draft.readClass(b.classes.byName[string(source.Spec.GatewayClassName)])
+	draft.readInfrastructure()
+	draft.readAddresses(b.options.DefaultAddress)
+	b.readListeners(draft)
+	draft.readFrontendTLS()
+	b.readBackendTLS(draft)
+	draft.readIgnored()
+	return draft
+}
+
+func (d *gatewayDraft) readClass(class *GatewayClass) {
+	if !class.Accepted {
+		d.refused.add(gatewayv1.GatewayReasonInvalidParameters,
+			"spec.gatewayClassName: GatewayClass %q is not accepted, see its conditions", class.Source.Name)
+	}
+}
+
+func (d *gatewayDraft) readInfrastructure() {
+	infrastructure := d.node.Source.Spec.Infrastructure
+	if infrastructure != nil && infrastructure.ParametersRef != nil {
+		ref := infrastructure.ParametersRef
+		d.refused.add(gatewayv1.GatewayReasonInvalidParameters, "spec.infrastructure.parametersRef names %s %q, "+
+			"but parameters are not built yet: leave parametersRef out", ref.Kind, ref.Name)
+	}
+}
+
+func (b *gatewayBuild) readListeners(d *gatewayDraft) {
+	listeners := d.node.Source.Spec.Listeners
+	if len(listeners) == 0 || len(listeners) > 64 {
+		d.refused.add(gatewayv1.GatewayReasonInvalid, "spec.listeners must have from 1 to 64 entries, not %d", len(listeners))
+		return
+	}
+	seen := make(map[string]bool)
+	for i := range listeners {
+		draft := b.newListener(d.node, i)
+		d.listeners = append(d.listeners, draft)
+		d.node.Listeners = append(d.node.Listeners, draft.node)
+		if seen[draft.node.Name] {
+			d.refused.add(gatewayv1.GatewayReasonInvalid, "spec.listeners[%d]: another listener is named %q", i, draft.node.Name)
+		}
+		seen[draft.node.Name] = true
+	}
+	refuseConflicts(d.listeners)
+	findOverlaps(d.listeners)
+}
+
+// readFrontendTLS checks what an API server would; listeners report that validation of clients is not built.
+func (d *gatewayDraft) readFrontendTLS() {
+	tls := d.node.Source.Spec.TLS
+	if tls == nil || tls.Frontend == nil {
+		return
+	}
+	if len(tls.Frontend.PerPort) > 64 {
+		d.refused.add(gatewayv1.GatewayReasonInvalid, "spec.tls.frontend.perPort must not have more than 64 entries")
+	}
+	seen := make(map[gatewayv1.PortNumber]bool)
+	for i, entry := range tls.Frontend.PerPort {
+		if seen[entry.Port] {
+			d.refused.add(gatewayv1.GatewayReasonInvalid, "spec.tls.frontend.perPort[%d]: another entry has port %d", i, entry.Port)
+		}
+		seen[entry.Port] = true
+	}
+}
+
+// readBackendTLS reports a client certificate for backends: TLS to backends is not built.
+func (b *gatewayBuild) readBackendTLS(d *gatewayDraft) {
+	tls := d.node.Source.Spec.TLS
+	if tls == nil || tls.Backend == nil || tls.Backend.ClientCertificateRef == nil {
+		return
+	}
+	const field = "spec.tls.backend.clientCertificateRef"
+	_, reason, err := b.certificate(d.node.Source.Namespace, tls.Backend.ClientCertificateRef)
+	switch {
+	case err == nil:
+		d.refs.add(gatewayv1.GatewayReasonInvalidClientCertificateRef,
+			"%s: TLS to backends is not built yet, no backend is shown the certificate", field)
+	case reason == gatewayv1.ListenerReasonRefNotPermitted:
+		d.refs.add(gatewayv1.GatewayReasonRefNotPermitted, "%s: %s", field, err)
+	default:
+		d.refs.add(gatewayv1.GatewayReasonInvalidClientCertificateRef, "%s: %s", field, err)
+	}
+}
+
+// readIgnored notes fields that can be left out without hurting anybody.
+func (d *gatewayDraft) readIgnored() {
+	spec := &d.node.Source.Spec
+	if allowed := spec.AllowedListeners; allowed != nil && allowed.Namespaces != nil {
+		if valueOr(allowed.Namespaces.From, gatewayv1.NamespacesFromNone) != gatewayv1.NamespacesFromNone {
+			d.ignored = append(d.ignored, "spec.allowedListeners: ListenerSets are not served yet")
+		}
+	}
+	if spec.DefaultScope != "" && spec.DefaultScope != gatewayv1.GatewayDefaultScopeNone {
+		d.ignored = append(d.ignored, "spec.defaultScope: default Gateways are not built yet, routes must name the Gateway")
+	}
+}
+
+// finish decides what is served and writes the conditions.
+func (d *gatewayDraft) finish() {
+	served := 0
+	for _, listener := range d.listeners {
+		if listener.served() {
+			served++
+		}
+	}
+	d.node.Valid = served > 0 && !d.refused.any() && !d.unusable.any()
+	for _, listener := range d.listeners {
+		d.finishListener(listener)
+	}
+	d.node.Conditions = d.conditions(served)
+}
+
+func (d *gatewayDraft) finishListener(listener *listenerDraft) {
+	generation := d.node.Source.Generation
+	var why problem[gatewayv1.ListenerConditionReason]
+	switch {
+	case !listener.served():
+		why = listener.whyUnserved()
+	case d.refused.any():
+		why = problem[gatewayv1.ListenerConditionReason]{gatewayv1.ListenerReasonInvalid,
+			"the Gateway is not accepted: " + d.refused.text()}
+	case d.unusable.any():
+		// The listener is right, and is served as soon as the address is free.
+		why = problem[gatewayv1.ListenerConditionReason]{gatewayv1.ListenerReasonPending, d.unusable.text()}
+	default:
+		listener.node.Valid = true
+		listener.node.Conditions = listener.conditions(generation, nil)
+		return
+	}
+	listener.node.Conditions = listener.conditions(generation, &why)
+}
+
+func (d *gatewayDraft) conditions(served int) []metav1.Condition {
+	generation := d.node.Source.Generation
+	all := []metav1.Condition{d.accepted(generation, served), d.resolved(generation)}
+	switch {
+	case d.refused.any():
+		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid,
+			"the Gateway is not accepted: "+d.refused.text()))
+	case d.unusable.any():
+		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonAddressNotUsable, d.unusable.text()))
+	case served == 0:
+		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, "no listener is valid."))
+	}
+	if len(d.ignored) > 0 {
+		all = append(all, conditions.Ignored(generation, sentences(d.ignored)))
+	}
+	return all
+}
+
+func (d *gatewayDraft) accepted(generation int64, served int) metav1.Condition {
+	switch {
+	case d.refused.any():
+		return conditions.GatewayNotAccepted(generation, d.refused.reason(), d.refused.text())
+	case served == 0:
+		return conditions.GatewayNotAccepted(generation, gatewayv1.GatewayReasonListenersNotValid, d.listenersNotValid())
+	case served < len(d.listeners):
+		return conditions.GatewaySomeListenersNotValid(generation, d.listenersNotValid())
+	}
+	return conditions.GatewayAccepted(generation)
+}
+
+// listenersNotValid says which listeners are conflicted or not valid for another reason, and which are accepted.
+func (d *gatewayDraft) listenersNotValid() string {
+	var bad, good []string
+	for _, listener := range d.listeners {
+		if listener.served() {
+			good = append(good, fmt.Sprintf("%q", listener.node.Name))
+			continue
+		}
+		reason := gatewayv1.ListenerReasonInvalidCertificateRef
+		if listener.refused.any() {
+			reason = listener.refused.reason()
+		} else if listener.refs.any() {
+			reason = listener.refs.reason()
+		}
+		bad = append(bad, fmt.Sprintf("%q (%s)", listener.node.Name, reason))
+	}
+	message := "listeners that are not valid: " + strings.Join(bad, ", ")
+	if len(good) > 0 {
+		message += "; accepted: " + strings.Join(good, ", ")
+	}
+	return message + "."
+}
+
+func (d *gatewayDraft) resolved(generation int64) metav1.Condition {
+	if d.refs.any() {
+		return conditions.GatewayRefsNotResolved(generation, d.refs.reason(), d.refs.text())
+	}
+	var names []string
+	for _, listener := range d.listeners {
+		if listener.refs.any() {
+			names = append(names, fmt.Sprintf("%q", listener.node.Name))
+		}
+	}
+	if len(names) > 0 {
+		return conditions.GatewayRefsNotResolved(generation, gatewayv1.GatewayReasonListenersNotResolved,
+			"listeners whose references are not all resolved: "+strings.Join(names, ", ")+".")
+	}
+	return conditions.GatewayResolvedRefs(generation)
+}

@@ -1,0 +1,251 @@
+package graph
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// routes are all HTTPRoutes. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
+type routes struct {
+	// shown are those of ours, oldest first; unclaimed the others by name; attached counts accepted routes.
+	shown     []*HTTPRoute
+	unclaimed []*Unclaimed
+	attached  map[*Listener]int
+
+	states map[types.NamespacedName]*routeState
+	// dependents leads from an object to the routes whose meaning depends on it.
+	dependents map[objectKey]map[types.NamespacedName]bool
+}
+
+// routeState is what is remembered of one route.
+type routeState struct {
+	source *gatewayv1.HTTPRoute
+	// rules are nil while no parent is ours.
+	rules *routeRules
+	// Either node or unclaimed is set.
+	node      *HTTPRoute
+	unclaimed *Unclaimed
+	needs     []objectKey
+}
+
+// routeInput is what routes are read against.
+type routeInput struct {
+	gateways     map[types.NamespacedName]*Gateway
+	listenerSets map[types.NamespacedName]types.NamespacedName
+	namespaces   namespaces
+	references   references
+}
+
+func newRoutes() *routes {
+	return &routes{
+		states:     make(map[types.NamespacedName]*routeState),
+		dependents: make(map[objectKey]map[types.NamespacedName]bool),
+	}
+}
+
+// update reads the routes that changed and those that depend on an object that changed.
+func (r *routes) update(in *routeInput, changes []change[*gatewayv1.HTTPRoute], changed []objectKey) {
+	// The value says whether the rules must be read again, or only the parents.
+	dirty := make(map[types.NamespacedName]bool)
+	for _, key := range changed {
+		for name := range r.dependents[key] {
+			dirty[name] = dirty[name] || key.kind != kindGateway && key.kind != kindListenerSet && key.kind != kindNamespace
+		}
+	}
+	sources := make(map[types.NamespacedName]*gatewayv1.HTTPRoute, len(changes))
+	for _, c := range changes {
+		sources[c.key()] = c.new
+		dirty[c.key()] = true
+	}
+	edit := routesEdit{routes: r, attached: r.attached}
+	for name, rules := range dirty {
+		last := r.states[name]
+		if last == nil {
+			last = &routeState{}
+		}
+		source, replaced := sources[name]
+		if !replaced {
+			source = last.source
+		}
+		edit.set(name, last, newRouteState(in, source, last, rules))
+	}
+	edit.finish()
+}
+
+// newRouteState returns nil for a route that is gone.
+func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState, readAgain bool) *routeState {
+	if source == nil {
+		return nil
+	}
+	state := &routeState{source: source}
+	parents := findParents(in, source)
+	for i := range parents {
+		state.needs = append(state.needs, parents[i].key)
+	}
+	parents = slices.DeleteFunc(parents, func(p parentDraft) bool { return p.gateway == nil })
+	if len(parents) == 0 {
+		state.unclaimed = newUnclaimedRoute(source, last.unclaimed)
+		return state
+	}
+	state.rules = last.rules
+	if readAgain || state.rules == nil {
+		state.rules = readRules(source, in.references, last.lastRules())
+	}
+	state.needs = append(state.needs, state.rules.needs...)
+	state.node = &HTTPRoute{Source: source, Hostnames: state.rules.hostnames, Rules: state.rules.rules}
+	for i := range parents {
+		parent, asked := parents[i].attach(in, source, state.rules)
+		if asked {
+			state.needs = append(state.needs, objectKey{kindNamespace, "", source.Namespace})
+		}
+		state.node.Parents = append(state.node.Parents, takeOverParent(parent, i, last.node))
+	}
+	if last.node != nil && sameRoute(state.node, last.node) {
+		state.node = last.node
+	}
+	return state
+}
+
+func (s *routeState) lastRules() []*HTTPRule {
+	if s.rules == nil {
+		return nil
+	}
+	return s.rules.rules
+}
+
+// sameRoute compares nodes whose parts were taken over where they are equal.
+func sameRoute(a, b *HTTPRoute) bool {
+	return a.Source == b.Source && slices.Equal(a.Hostnames, b.Hostnames) && slices.Equal(a.Rules, b.Rules) &&
+		slices.Equal(a.Parents, b.Parents)
+}
+
+// takeOverParent returns last time's parent if nothing about it changed.
+func takeOverParent(parent *RouteParent, index int, last *HTTPRoute) *RouteParent {
+	if last == nil || index >= len(last.Parents) {
+		return parent
+	}
+	was := last.Parents[index]
+	same := was.Gateway == parent.Gateway && slices.Equal(was.Listeners, parent.Listeners) &&
+		slices.Equal(was.Blocked, parent.Blocked) && reflect.DeepEqual(was.Ref, parent.Ref) &&
+		slices.Equal(was.Conditions, parent.Conditions)
+	if same {
+		return was
+	}
+	return parent
+}
+
+func newUnclaimedRoute(source *gatewayv1.HTTPRoute, last *Unclaimed) *Unclaimed {
+	message := "it has no parentRefs."
+	if refs := source.Spec.ParentRefs; len(refs) > 0 {
+		names := make([]string, len(refs))
+		for i := range refs {
+			key := parentKey(source, &refs[i])
+			names[i] = fmt.Sprintf("%s %s/%s", key.kind, key.namespace, key.name)
+		}
+		message = "none of its parentRefs leads to a Gateway of ours: " + strings.Join(names, ", ") + "."
+	}
+	fresh := Unclaimed{Kind: "HTTPRoute", Namespace: source.Namespace, Name: source.Name, Message: message}
+	if last != nil && *last == fresh {
+		return last
+	}
+	return &fresh
+}
+
+// routesEdit collects what changes, so that what earlier Graphs show stays as it is.
+type routesEdit struct {
+	*routes
+	removed, added                   []*HTTPRoute
+	removedUnclaimed, addedUnclaimed []*Unclaimed
+	attached                         map[*Listener]int
+	copied                           bool
+}
+
+func (e *routesEdit) set(name types.NamespacedName, last, next *routeState) {
+	e.depend(name, last.needs, false)
+	if next == nil {
+		next = &routeState{}
+		delete(e.states, name)
+	} else {
+		e.depend(name, next.needs, true)
+		e.states[name] = next
+	}
+	e.removed, e.added = replace(e.removed, e.added, last.node, next.node)
+	e.removedUnclaimed, e.addedUnclaimed = replace(e.removedUnclaimed, e.addedUnclaimed, last.unclaimed, next.unclaimed)
+	if last.node != next.node {
+		e.count(last.node, -1)
+		e.count(next.node, 1)
+	}
+}
+
+func replace[T any](removed, added []*T, last, next *T) ([]*T, []*T) {
+	if last == next {
+		return removed, added
+	}
+	if last != nil {
+		removed = append(removed, last)
+	}
+	if next != nil {
+		added = append(added, next)
+	}
+	return removed, added
+}
+
+func (e *routesEdit) depend(name types.NamespacedName, needs []objectKey, add bool) {
+	for _, key := range needs {
+		switch dependents := e.dependents[key]; {
+		case !add:
+			delete(dependents, name)
+			if len(dependents) == 0 {
+				delete(e.dependents, key)
+			}
+		case dependents == nil:
+			e.dependents[key] = map[types.NamespacedName]bool{name: true}
+		default:
+			dependents[name] = true
+		}
+	}
+}
+
+// count adds a route to the counts of the listeners that it attaches to, each once.
+func (e *routesEdit) count(node *HTTPRoute, by int) {
+	if node == nil {
+		return
+	}
+	if !e.copied {
+		e.attached, e.copied = maps.Clone(e.attached), true
+		if e.attached == nil {
+			e.attached = make(map[*Listener]int)
+		}
+	}
+	seen := make(map[*Listener]bool)
+	for _, parent := range node.Parents {
+		for _, listener := range parent.Listeners {
+			if seen[listener] {
+				continue
+			}
+			seen[listener] = true
+			e.attached[listener] += by
+			if e.attached[listener] == 0 {
+				delete(e.attached, listener)
+			}
+		}
+	}
+}
+
+func (e *routesEdit) finish() {
+	if len(e.removed)+len(e.added) > 0 {
+		e.shown = splice(e.shown, e.removed, e.added, func(a, b *HTTPRoute) int { return older(a.Source, b.Source) })
+	}
+	if len(e.removedUnclaimed)+len(e.addedUnclaimed) > 0 {
+		e.unclaimed = splice(e.unclaimed, e.removedUnclaimed, e.addedUnclaimed, func(a, b *Unclaimed) int {
+			return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+		})
+	}
+	e.routes.attached = e.attached
+}

@@ -1,0 +1,187 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/conditions"
+)
+
+// The kinds that a route's parents depend on; all others concern its rules.
+const (
+	kindGateway     = "Gateway"
+	kindListenerSet = "ListenerSet"
+	kindNamespace   = "Namespace"
+)
+
+// parentDraft is a parentRef with what it leads to.
+type parentDraft struct {
+	ref *gatewayv1.ParentReference
+	key objectKey
+	// gateway is nil if the parent is not ours.
+	gateway *Gateway
+}
+
+// findParents follows all parentRefs.
+func findParents(in *routeInput, source *gatewayv1.HTTPRoute) []parentDraft {
+	parents := make([]parentDraft, len(source.Spec.ParentRefs))
+	for i := range parents {
+		ref := &source.Spec.ParentRefs[i]
+		parents[i] = parentDraft{ref: ref, key: parentKey(source, ref)}
+		parents[i].gateway = in.gatewayOf(parents[i].key)
+	}
+	return parents
+}
+
+func parentKey(source *gatewayv1.HTTPRoute, ref *gatewayv1.ParentReference) objectKey {
+	kind := string(valueOr(ref.Kind, kindGateway))
+	if group := valueOr(ref.Group, gatewayv1.GroupName); group != gatewayv1.GroupName {
+		kind += "." + string(group)
+	}
+	return objectKey{kind, string(valueOr(ref.Namespace, gatewayv1.Namespace(source.Namespace))), string(ref.Name)}
+}
+
+// gatewayOf returns the Gateway of ours that a parent is, or that a ListenerSet belongs to.
+func (in *routeInput) gatewayOf(parent objectKey) *Gateway {
+	name := types.NamespacedName{Namespace: parent.namespace, Name: parent.name}
+	switch parent.kind {
+	case kindGateway:
+		return in.gateways[name]
+	case kindListenerSet:
+		if owner, found := in.listenerSets[name]; found {
+			return in.gateways[owner]
+		}
+	}
+	return nil
+}
+
+// attach says what comes of a parentRef, and whether the labels of the route's namespace mattered.
+func (p *parentDraft) attach(in *routeInput, source *gatewayv1.HTTPRoute, rules *routeRules) (*RouteParent, bool) {
+	attempt := attachment{parent: p, in: in, source: source, rules: rules}
+	listeners, failed := attempt.listeners()
+	parent := &RouteParent{Ref: *p.ref, Gateway: p.gateway}
+	generation := source.Generation
+	accepted := conditions.RouteAccepted(generation)
+	switch {
+	case failed != nil:
+		message := failed.message + "."
+		if rules.refused.any() {
+			message = sentences([]string{failed.message, "the route is not valid either: " + rules.refused.text()})
+		}
+		accepted = conditions.RouteNotAccepted(generation, failed.reason, message)
+	case rules.refused.any():
+		accepted = conditions.RouteNotAccepted(generation, rules.refused.reason(), rules.refused.text())
+		parent.Blocked = listeners
+	case rules.allDropped():
+		accepted = conditions.RouteNotAccepted(generation, rules.dropped.reason(), rules.dropped.text())
+		parent.Blocked = listeners
+	default:
+		parent.Listeners = listeners
+	}
+	parent.Conditions = append(parent.Conditions, accepted, rules.resolved(generation))
+	if len(parent.Listeners) > 0 && rules.dropped.any() {
+		parent.Conditions = append(parent.Conditions, conditions.RoutePartiallyInvalid(generation, rules.dropped.text()+
+			" What it matches is answered with 500."))
+	}
+	if len(rules.ignored) > 0 {
+		parent.Conditions = append(parent.Conditions, conditions.Ignored(generation, sentences(rules.ignored)))
+	}
+	return parent, attempt.asked
+}
+
+// attachment is the attempt to attach a route to the listeners of one parentRef.
+type attachment struct {
+	parent *parentDraft
+	in     *routeInput
+	source *gatewayv1.HTTPRoute
+	rules  *routeRules
+	asked  bool
+}
+
+// listeners are those that take the route. If none does, the reason is that of the step which left none.
+func (a *attachment) listeners() ([]*Listener, *problem[gatewayv1.RouteConditionReason]) {
+	gateway := a.parent.gateway.Key()
+	if a.parent.key.kind == kindListenerSet {
+		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingParent,
+			"ListenerSets are not served yet: attach to Gateway " + gateway.String()}
+	}
+	matching := filter(a.parent.gateway.Listeners, func(l *Listener) bool { return selects(a.parent.ref, l) })
+	if len(matching) == 0 {
+		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingParent,
+			fmt.Sprintf("Gateway %s has no listener%s, it has %s", gateway, describeRef(a.parent.ref),
+				listListeners(a.parent.gateway.Listeners))}
+	}
+	allowed := filter(matching, a.allows)
+	if len(allowed) == 0 {
+		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNotAllowedByListeners,
+			fmt.Sprintf("no listener of Gateway %s allows HTTPRoutes of namespace %q: %s", gateway, a.source.Namespace,
+				listListeners(matching))}
+	}
+	shared := filter(allowed, a.sharesHostname)
+	if len(shared) == 0 {
+		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingListenerHostname,
+			fmt.Sprintf("no hostname of the route (%s) matches one of a listener of Gateway %s: %s",
+				list(a.source.Spec.Hostnames), gateway, listListeners(allowed))}
+	}
+	return shared, nil
+}
+
+func filter(listeners []*Listener, keep func(*Listener) bool) []*Listener {
+	var kept []*Listener
+	for _, listener := range listeners {
+		if keep(listener) {
+			kept = append(kept, listener)
+		}
+	}
+	return kept
+}
+
+// selects says whether a parentRef means the listener: "the name and port of the selected listener must match both".
+func selects(ref *gatewayv1.ParentReference, listener *Listener) bool {
+	return (valueOr(ref.SectionName, "") == "" || string(*ref.SectionName) == listener.Name) &&
+		(valueOr(ref.Port, 0) == 0 || *ref.Port == listener.Source.Port)
+}
+
+func describeRef(ref *gatewayv1.ParentReference) string {
+	var text string
+	if name := valueOr(ref.SectionName, ""); name != "" {
+		text += fmt.Sprintf(" named %q", name)
+	}
+	if port := valueOr(ref.Port, 0); port != 0 {
+		text += fmt.Sprintf(" on port %d", port)
+	}
+	return text
+}
+
+func listListeners(listeners []*Listener) string {
+	if len(listeners) == 0 {
+		return "none"
+	}
+	texts := make([]string, len(listeners))
+	for i, listener := range listeners {
+		texts[i] = fmt.Sprintf("%q (port %d, hostname %q)", listener.Name, listener.Source.Port, listener.Hostname)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (a *attachment) allows(listener *Listener) bool {
+	return listener.supports("HTTPRoute") && listener.permits(a.source.Namespace, func() labels.Set {
+		a.asked = true
+		return a.in.namespaces.labels(a.source.Namespace)
+	})
+}
+
+// sharesHostname: a route that names hostnames, none of them valid, shares none. It must not take all.
+func (a *attachment) sharesHostname(listener *Listener) bool {
+	if len(a.source.Spec.Hostnames) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(a.rules.hostnames, func(hostname string) bool {
+		return hostnamesIntersect(listener.Hostname, hostname)
+	})
+}

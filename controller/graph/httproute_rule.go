@@ -1,0 +1,110 @@
+package graph
+
+import (
+	"reflect"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+const (
+	maxMatchesOfRule = 64
+	maxFilters       = 16
+	maxBackendRefs   = 16
+	maxWeight        = 1_000_000
+)
+
+// ruleDraft is a rule with what is wrong with it.
+type ruleDraft struct {
+	source *gatewayv1.HTTPRouteRule
+	node   *HTTPRule
+	refs   *references
+	// field is where the rule stands in the spec.
+	field    string
+	problems routeProblems
+	regexes  int
+}
+
+// refuse says that a field of the rule cannot be honoured. A rule is taken whole or not at all.
+func (d *ruleDraft) refuse(field, format string, args ...any) {
+	d.problems.add(gatewayv1.RouteReasonUnsupportedValue, d.field+"."+field+": "+format, args...)
+}
+
+func (d *ruleDraft) read(index int, routeRefused bool) {
+	d.node = &HTTPRule{Index: index, Name: string(valueOr(d.source.Name, ""))}
+	d.readMatches()
+	d.node.RequestHeaders, d.node.Redirect = d.readFilters("filters", d.source.Filters)
+	d.readRedirectLimits()
+	d.readBackendRefs()
+	d.readUnbuilt()
+	d.readSession()
+	if d.problems.any() || routeRefused {
+		// Its matches stay its own, so that no broader rule answers for it.
+		d.node = &HTTPRule{Index: d.node.Index, Name: d.node.Name, Matches: d.node.Matches, Dropped: true}
+	}
+}
+
+// takeOver returns last time's rule if nothing about it changed.
+func takeOver(node *HTTPRule, index int, last []*HTTPRule) *HTTPRule {
+	if index < len(last) && reflect.DeepEqual(node, last[index]) {
+		return last[index]
+	}
+	return node
+}
+
+func (d *ruleDraft) readUnbuilt() {
+	if timeouts := d.source.Timeouts; timeouts != nil && (timeouts.Request != nil || timeouts.BackendRequest != nil) {
+		d.refuse("timeouts", "timeouts are not built yet")
+	}
+	if d.source.Retry != nil {
+		d.refuse("retry", "retries are not built yet")
+	}
+}
+
+func (d *ruleDraft) readBackendRefs() {
+	refs := d.source.BackendRefs
+	if len(refs) > maxBackendRefs {
+		d.refuse("backendRefs", "must not have more than %d entries", maxBackendRefs)
+		return
+	}
+	for i := range refs {
+		d.node.Backends = append(d.node.Backends, d.readBackendRef(&refs[i], indexed("backendRefs", i)))
+	}
+}
+
+func (d *ruleDraft) readBackendRef(source *gatewayv1.HTTPBackendRef, field string) HTTPBackendRef {
+	ref := HTTPBackendRef{Weight: valueOr(source.Weight, 1)}
+	if ref.Weight < 0 || ref.Weight > maxWeight {
+		d.refuse(field+".weight", "%d must be from 0 to %d", ref.Weight, maxWeight)
+	}
+	key, found := d.refs.backend(d.field+"."+field, &source.BackendObjectReference)
+	ref.Backend, ref.Invalid = key, !found
+	var redirect *Redirect
+	ref.RequestHeaders, redirect = d.readFilters(field+".filters", source.Filters)
+	if redirect != nil {
+		d.refuse(field+".filters", "RequestRedirect is not built yet for a backendRef: use it in the rule's filters")
+	}
+	return ref
+}
+
+// readRedirectLimits checks what a redirect does not go together with.
+func (d *ruleDraft) readRedirectLimits() {
+	redirect := d.node.Redirect
+	if redirect == nil {
+		return
+	}
+	if len(d.source.BackendRefs) > 0 {
+		d.refuse("filters", "RequestRedirect must not be used together with backendRefs")
+	}
+	if redirect.Path == nil || redirect.Path.Type != gatewayv1.PrefixMatchHTTPPathModifier {
+		return
+	}
+	// The default of an absent match is a prefix.
+	onePrefix := len(d.source.Matches) == 0 || len(d.source.Matches) == 1 && isPrefix(d.source.Matches[0].Path)
+	if !onePrefix {
+		d.refuse("filters", "RequestRedirect with path.replacePrefixMatch needs exactly one match, of type PathPrefix")
+	}
+}
+
+func isPrefix(path *gatewayv1.HTTPPathMatch) bool {
+	return path == nil || valueOr(path.Type, gatewayv1.PathMatchPathPrefix) == gatewayv1.PathMatchPathPrefix
+}

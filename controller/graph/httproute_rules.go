@@ -1,0 +1,177 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/conditions"
+)
+
+// The CRD's limits.
+const (
+	maxHostnames  = 16
+	maxRules      = 16
+	maxMatches    = 128
+	maxParentRefs = 32
+)
+
+// routeRules is what the spec of a route says, whatever its parents are.
+type routeRules struct {
+	hostnames []string
+	rules     []*HTTPRule
+	// refused is what is wrong with the route as a whole; all its rules are then dropped.
+	refused routeProblems
+	// dropped has an entry for each rule that is dropped for what it says itself.
+	dropped routeProblems
+	// unresolved, ignored and needs are those of references.
+	unresolved routeProblems
+	ignored    []string
+	needs      []objectKey
+}
+
+// readRules reads the spec of a route, and takes over rules that are equal to those of the last time.
+func readRules(source *gatewayv1.HTTPRoute, refs references, last []*HTTPRule) *routeRules {
+	result := &routeRules{}
+	result.readSpec(source)
+	refs.namespace = source.Namespace
+	sources := rulesOf(source)
+	for i := range sources {
+		draft := &ruleDraft{source: &sources[i], refs: &refs, field: indexed("spec.rules", i)}
+		draft.read(i, result.refused.any())
+		result.dropped = append(result.dropped, draft.problems...)
+		result.rules = append(result.rules, takeOver(draft.node, i, last))
+	}
+	if source.Spec.UseDefaultGateways != "" && source.Spec.UseDefaultGateways != gatewayv1.GatewayDefaultScopeNone {
+		refs.ignore("spec.useDefaultGateways: default Gateways are not built yet, name Gateways in parentRefs")
+	}
+	result.unresolved, result.ignored, result.needs = refs.unresolved, refs.ignored, refs.needs
+	return result
+}
+
+// rulesOf has the CRD's default: a route without rules takes everything, and has no backend for it. Nothing is read of a
+// route beyond the limits, which bound what a route can cost.
+func rulesOf(source *gatewayv1.HTTPRoute) []gatewayv1.HTTPRouteRule {
+	switch {
+	case source.Spec.Rules == nil:
+		return []gatewayv1.HTTPRouteRule{{}}
+	case len(source.Spec.Rules) > maxRules || countMatches(source) > maxMatches:
+		return nil
+	}
+	return source.Spec.Rules
+}
+
+func countMatches(source *gatewayv1.HTTPRoute) int {
+	count := 0
+	for _, rule := range source.Spec.Rules {
+		count += len(rule.Matches)
+	}
+	return count
+}
+
+// allDropped says that nothing of the route can be served.
+func (r *routeRules) allDropped() bool {
+	for _, rule := range r.rules {
+		if !rule.Dropped {
+			return false
+		}
+	}
+	return true
+}
+
+// readSpec checks what concerns the route as a whole, as an API server would: it would refuse all of it.
+func (r *routeRules) readSpec(source *gatewayv1.HTTPRoute) {
+	spec := &source.Spec
+	if spec.Rules != nil && len(spec.Rules) == 0 || len(spec.Rules) > maxRules {
+		r.refuse("spec.rules must have from 1 to %d entries, not %d", maxRules, len(spec.Rules))
+	}
+	if count := countMatches(source); count > maxMatches {
+		r.refuse("spec.rules must not have more than %d matches in all, not %d", maxMatches, count)
+	}
+	r.readHostnames(spec.Hostnames)
+	r.checkRuleNames(spec.Rules)
+	if problem := checkParentRefs(spec.ParentRefs); problem != "" {
+		r.refuse("spec.parentRefs %s", problem)
+	}
+}
+
+func (r *routeRules) refuse(format string, args ...any) {
+	r.refused.add(gatewayv1.RouteReasonUnsupportedValue, format, args...)
+}
+
+func (r *routeRules) readHostnames(hostnames []gatewayv1.Hostname) {
+	if len(hostnames) > maxHostnames {
+		r.refuse("spec.hostnames must not have more than %d entries", maxHostnames)
+		hostnames = hostnames[:maxHostnames]
+	}
+	for i, hostname := range hostnames {
+		if wrong := checkHostname(string(hostname)); wrong != "" {
+			r.refuse("spec.hostnames[%d]: %q %s", i, hostname, wrong)
+			continue
+		}
+		r.hostnames = append(r.hostnames, strings.ToLower(string(hostname)))
+	}
+}
+
+func (r *routeRules) checkRuleNames(rules []gatewayv1.HTTPRouteRule) {
+	seen := make(map[gatewayv1.SectionName]bool)
+	for i := range rules {
+		if rules[i].Name == nil {
+			continue
+		}
+		name := *rules[i].Name
+		if wrong := checkSectionName(string(name)); wrong != "" {
+			r.refuse("spec.rules[%d].name: %q %s", i, name, wrong)
+		}
+		if seen[name] {
+			r.refuse("spec.rules[%d].name: another rule is named %q", i, name)
+		}
+		seen[name] = true
+	}
+}
+
+// checkParentRefs is the experimental CRD's rule that references to one parent are told apart by sectionName or port.
+func checkParentRefs(refs []gatewayv1.ParentReference) string {
+	if len(refs) > maxParentRefs {
+		return fmt.Sprintf("must not have more than %d entries", maxParentRefs)
+	}
+	for i := range refs {
+		for j := range i {
+			if !sameParent(&refs[i], &refs[j]) {
+				continue
+			}
+			a, b := sectionOf(&refs[i]), sectionOf(&refs[j])
+			if (a.name == "") != (b.name == "") || (a.port == 0) != (b.port == 0) || a == b {
+				return fmt.Sprintf("[%d] and [%d] refer to the same parent: each must set sectionName or port, "+
+					"the same fields as the other with other values", j, i)
+			}
+		}
+	}
+	return ""
+}
+
+type section struct {
+	name gatewayv1.SectionName
+	port gatewayv1.PortNumber
+}
+
+func sectionOf(ref *gatewayv1.ParentReference) section {
+	return section{valueOr(ref.SectionName, ""), valueOr(ref.Port, 0)}
+}
+
+// sameParent compares as the CRD does: an absent namespace is not the route's own.
+func sameParent(a, b *gatewayv1.ParentReference) bool {
+	return valueOr(a.Group, gatewayv1.GroupName) == valueOr(b.Group, gatewayv1.GroupName) &&
+		valueOr(a.Kind, "Gateway") == valueOr(b.Kind, "Gateway") &&
+		a.Name == b.Name && valueOr(a.Namespace, "") == valueOr(b.Namespace, "")
+}
+
+// resolved is the condition about the route's references. It is set on routes that are not accepted too.
+func (r *routeRules) resolved(generation int64) metav1.Condition {
+	if r.unresolved.any() {
+		return conditions.RouteRefsNotResolved(generation, r.unresolved.reason(), r.unresolved.text())
+	}
+	return conditions.RouteResolvedRefs(generation)
+}

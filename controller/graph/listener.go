@@ -1,0 +1,193 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/conditions"
+)
+
+// listenerProblems are what a listener's conditions report.
+type listenerProblems = problems[gatewayv1.ListenerConditionReason]
+
+// listenerDraft is a listener with what is wrong with it, until its conditions are written.
+type listenerDraft struct {
+	node *Listener
+	// refused makes it not Accepted, refs says which references are not resolved, conflict which listeners are not distinct.
+	refused, refs, conflict listenerProblems
+	// overlaps names the TLS listeners that share hostnames with it.
+	overlaps []string
+	// distinguishable listeners have a port, protocol and hostname that can be compared.
+	distinguishable bool
+}
+
+// newListener reads one listener on its own.
+func (b *gatewayBuild) newListener(gateway *Gateway, index int) *listenerDraft {
+	source := &gateway.Source.Spec.Listeners[index]
+	node := &Listener{Gateway: gateway, Source: source, Name: string(source.Name)}
+	draft := &listenerDraft{node: node}
+	if wrong := checkSectionName(node.Name); wrong != "" {
+		draft.refuse("name", "%q %s", node.Name, wrong)
+	}
+	draft.readHostname()
+	draft.readPort(b.options.PortOffset)
+	draft.readAllowedRoutes()
+	if draft.readProtocol() {
+		draft.readKinds()
+		b.readTLS(draft)
+	}
+	if filters := source.Filters; filters != nil && len(filters.Requests) > 0 {
+		draft.refuse("filters", "filters of listeners are not built yet, and serving without them would be unsafe")
+	}
+	return draft
+}
+
+// refuse says that a field's value cannot be honoured.
+func (d *listenerDraft) refuse(field, format string, args ...any) {
+	d.refused.add(gatewayv1.ListenerReasonUnsupportedValue, field+": "+format, args...)
+}
+
+func (d *listenerDraft) readHostname() {
+	hostname := string(valueOr(d.node.Source.Hostname, ""))
+	d.distinguishable = true
+	if hostname == "" {
+		return
+	}
+	if wrong := checkHostname(hostname); wrong != "" {
+		d.refuse("hostname", "%q %s", hostname, wrong)
+		d.distinguishable = false
+	}
+	d.node.Hostname = strings.ToLower(hostname)
+}
+
+func (d *listenerDraft) readPort(offset int) {
+	port := int(d.node.Source.Port)
+	if port < 1 || port > 65535 {
+		d.refuse("port", "%d must be from 1 to 65535", port)
+		d.distinguishable = false
+		return
+	}
+	d.node.Port = uint16(port)
+	bind := port + offset
+	if bind < 1 || bind > 65535 {
+		d.refused.add(gatewayv1.ListenerReasonPortUnavailable,
+			"port: %d and the port offset %d make %d, which is not a port: choose a smaller offset", port, offset, bind)
+		return
+	}
+	d.node.Bind = uint16(bind)
+}
+
+// readProtocol says whether Limpet serves it.
+func (d *listenerDraft) readProtocol() bool {
+	switch d.node.Source.Protocol {
+	case gatewayv1.HTTPProtocolType:
+	case gatewayv1.HTTPSProtocolType:
+		d.node.TLS = true
+	default:
+		d.refused.add(gatewayv1.ListenerReasonUnsupportedProtocol,
+			"protocol: %q is not served yet, only HTTP and HTTPS are", d.node.Source.Protocol)
+		// A listener that supports no kind says so with an empty list.
+		d.node.SupportedKinds = []gatewayv1.RouteGroupKind{}
+		d.distinguishable = false
+		return false
+	}
+	return true
+}
+
+// conditions are all that apply, but Programmed of a listener that can be served: only applying can tell.
+func (d *listenerDraft) conditions(generation int64, unserved *problem[gatewayv1.ListenerConditionReason]) []metav1.Condition {
+	accepted := conditions.ListenerAccepted(generation)
+	if d.refused.any() {
+		accepted = conditions.ListenerNotAccepted(generation, d.refused.reason(), d.refused.text())
+	}
+	conflicted := conditions.ListenerNoConflicts(generation)
+	if d.conflict.any() {
+		conflicted = conditions.ListenerConflicted(generation, d.conflict.reason(), d.conflict.text())
+	}
+	resolved := conditions.ListenerResolvedRefs(generation)
+	if d.refs.any() {
+		resolved = conditions.ListenerRefsNotResolved(generation, d.refs.reason(), d.refs.text())
+	}
+	all := []metav1.Condition{accepted, conflicted, resolved}
+	if len(d.overlaps) > 0 {
+		all = append(all, conditions.ListenerOverlappingHostnames(generation, fmt.Sprintf(
+			"on the same port, these TLS listeners have hostnames in common with this one: %s.",
+			strings.Join(d.overlaps, ", "))))
+	}
+	if unserved != nil {
+		all = append(all, conditions.ListenerNotProgrammed(generation, unserved.reason, unserved.message))
+	}
+	return all
+}
+
+// served says whether the listener can be served as far as it knows itself.
+func (d *listenerDraft) served() bool {
+	return !d.refused.any() && (!d.node.TLS || len(d.node.Certificates) > 0)
+}
+
+// whyUnserved is the reason and message of Programmed for a listener that is not served.
+func (d *listenerDraft) whyUnserved() problem[gatewayv1.ListenerConditionReason] {
+	why := problem[gatewayv1.ListenerConditionReason]{gatewayv1.ListenerReasonInvalid, "no certificate can be used."}
+	switch {
+	case d.conflict.any():
+		why = problem[gatewayv1.ListenerConditionReason]{d.conflict.reason(), d.conflict.text()}
+	case d.refused.any():
+		why.message = "the listener is not accepted: " + d.refused.text()
+	}
+	return why
+}
+
+// refuseConflicts refuses all listeners of a Gateway that cannot be told from another one: the specification forbids
+// choosing a winner.
+func refuseConflicts(drafts []*listenerDraft) {
+	for _, draft := range drafts {
+		for _, other := range drafts {
+			if reason := conflictOf(draft, other); reason != "" {
+				draft.conflict.add(reason, "the listener has the port %d in common with listener %q, which has %s",
+					draft.node.Port, other.node.Name, describe(other))
+			}
+		}
+	}
+	for _, draft := range drafts {
+		if draft.conflict.any() {
+			// First, so that its reason is the condition's.
+			draft.refused = slices.Concat(draft.conflict, draft.refused)
+		}
+	}
+}
+
+func describe(d *listenerDraft) string {
+	if d.node.Hostname == "" {
+		return fmt.Sprintf("protocol %s and no hostname", d.node.Source.Protocol)
+	}
+	return fmt.Sprintf("protocol %s and hostname %q", d.node.Source.Protocol, d.node.Hostname)
+}
+
+// conflictOf says why two listeners are not distinct, if they are not. A port speaks either HTTP or HTTPS.
+func conflictOf(a, b *listenerDraft) gatewayv1.ListenerConditionReason {
+	switch {
+	case a == b || !a.distinguishable || !b.distinguishable || a.node.Port != b.node.Port:
+		return ""
+	case a.node.TLS != b.node.TLS:
+		return gatewayv1.ListenerReasonProtocolConflict
+	case a.node.Hostname == b.node.Hostname:
+		return gatewayv1.ListenerReasonHostnameConflict
+	}
+	return ""
+}
+
+// findOverlaps notes, for each TLS listener, the others on its port that have hostnames in common with it.
+func findOverlaps(drafts []*listenerDraft) {
+	for _, a := range drafts {
+		for _, b := range drafts {
+			if a != b && a.node.TLS && b.node.TLS && a.distinguishable && b.distinguishable &&
+				a.node.Port == b.node.Port && hostnamesIntersect(a.node.Hostname, b.node.Hostname) {
+				a.overlaps = append(a.overlaps, b.node.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package graph
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// allowedRoutes is who may attach to a listener.
+type allowedRoutes struct {
+	from     gatewayv1.FromNamespaces
+	selector labels.Selector
+}
+
+// permits says whether routes of a namespace may attach. Labels are asked for only where they are selected by.
+func (l *Listener) permits(namespace string, labelsOf func() labels.Set) bool {
+	switch l.allowed.from {
+	case gatewayv1.NamespacesFromAll:
+		return true
+	case gatewayv1.NamespacesFromSame:
+		return namespace == l.Gateway.Source.Namespace
+	case gatewayv1.NamespacesFromSelector:
+		return l.allowed.selector != nil && l.allowed.selector.Matches(labelsOf())
+	}
+	return false
+}
+
+// supports says whether the listener takes a kind of route.
+func (l *Listener) supports(kind string) bool {
+	for _, supported := range l.SupportedKinds {
+		if string(supported.Kind) == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *listenerDraft) readAllowedRoutes() {
+	d.node.allowed.from = gatewayv1.NamespacesFromSame
+	allowed := d.node.Source.AllowedRoutes
+	if allowed == nil || allowed.Namespaces == nil {
+		return
+	}
+	d.node.allowed.from = valueOr(allowed.Namespaces.From, gatewayv1.NamespacesFromSame)
+	switch d.node.allowed.from {
+	case gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromSame:
+	case gatewayv1.NamespacesFromSelector:
+		d.readSelector(allowed.Namespaces.Selector)
+	default:
+		d.refuse("allowedRoutes.namespaces.from", "%q must be All, Same or Selector", d.node.allowed.from)
+	}
+}
+
+func (d *listenerDraft) readSelector(source *metav1.LabelSelector) {
+	if source == nil {
+		d.refuse("allowedRoutes.namespaces.selector", "must be given where from is Selector")
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(source)
+	if err != nil {
+		d.refuse("allowedRoutes.namespaces.selector", "%s", err)
+		return
+	}
+	d.node.allowed.selector = selector
+}
+
+// readKinds intersects the kinds that are asked for with those that Limpet serves.
+func (d *listenerDraft) readKinds() {
+	d.node.SupportedKinds = []gatewayv1.RouteGroupKind{}
+	asked := []gatewayv1.RouteGroupKind{{Kind: "HTTPRoute"}}
+	if allowed := d.node.Source.AllowedRoutes; allowed != nil && len(allowed.Kinds) > 0 {
+		asked = allowed.Kinds
+	}
+	if len(asked) > 8 {
+		d.refuse("allowedRoutes.kinds", "must not have more than 8 entries")
+	}
+	group := gatewayv1.Group(gatewayv1.GroupName)
+	for i, kind := range asked {
+		switch {
+		case valueOr(kind.Group, group) != group || kind.Kind != "HTTPRoute":
+			d.refs.add(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds[%d]: %s is not a kind of route "+
+				"that Limpet serves yet on protocol %s, only HTTPRoute is", i, kind.Kind, d.node.Source.Protocol)
+		case !d.node.supports("HTTPRoute"):
+			d.node.SupportedKinds = append(d.node.SupportedKinds, gatewayv1.RouteGroupKind{Group: &group, Kind: "HTTPRoute"})
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// readTLS reads the TLS configuration of an HTTP or HTTPS listener.
+func (b *gatewayBuild) readTLS(d *listenerDraft) {
+	tls := d.node.Source.TLS
+	switch {
+	case !d.node.TLS && tls != nil:
+		d.refuse("tls", "must not be set for protocol HTTP")
+		return
+	case !d.node.TLS:
+		return
+	case tls == nil:
+		d.refuse("tls", "must be set for protocol HTTPS: name a Secret in tls.certificateRefs")
+		return
+	}
+	if mode := valueOr(tls.Mode, gatewayv1.TLSModeTerminate); mode != gatewayv1.TLSModeTerminate && mode != "" {
+		d.refuse("tls.mode", "%q must be Terminate for protocol HTTPS", mode)
+	}
+	if len(tls.Options) > 0 {
+		d.refuse("tls.options", "options are not built yet, and serving without them could be unsafe: remove them")
+	}
+	if b.validatesClients(d) {
+		d.refuse("tls", "validation of client certificates (spec.tls.frontend of the Gateway) is not built yet for port %d, "+
+			"and serving without it would be unsafe", d.node.Port)
+	}
+	b.readCertificates(d, tls.CertificateRefs)
+}
+
+// validatesClients says whether the Gateway asks for client certificates on the listener's port; an entry for the port
+// overrides the default, also to switch validation off.
+func (b *gatewayBuild) validatesClients(d *listenerDraft) bool {
+	tls := d.node.Gateway.Source.Spec.TLS
+	if tls == nil || tls.Frontend == nil {
+		return false
+	}
+	for _, entry := range tls.Frontend.PerPort {
+		if entry.Port == d.node.Source.Port {
+			return entry.TLS.Validation != nil
+		}
+	}
+	return tls.Frontend.Default.Validation != nil
+}
+
+// readCertificates takes every certificate that can be used; a bad one fails alone.
+func (b *gatewayBuild) readCertificates(d *listenerDraft, refs []gatewayv1.SecretObjectReference) {
+	if len(refs) == 0 {
+		d.refuse("tls.certificateRefs", "must name at least one Secret")
+	}
+	if len(refs) > 64 {
+		d.refuse("tls.certificateRefs", "must not have more than 64 entries")
+		return
+	}
+	for i := range refs {
+		certificate, reason, err := b.certificate(d.node.Gateway.Source.Namespace, &refs[i])
+		if err != nil {
+			d.refs.add(reason, "tls.certificateRefs[%d]: %s", i, err)
+			continue
+		}
+		if !slices.Contains(d.node.Certificates, certificate) {
+			d.node.Certificates = append(d.node.Certificates, certificate)
+		}
+	}
+}
+
+// certificate follows a reference to a Secret of a Gateway in the given namespace.
+func (b *gatewayBuild) certificate(
+	namespace string, ref *gatewayv1.SecretObjectReference,
+) (*Certificate, gatewayv1.ListenerConditionReason, error) {
+	invalid := gatewayv1.ListenerReasonInvalidCertificateRef
+	if group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Secret"); group != "" || kind != "Secret" {
+		return nil, invalid, fmt.Errorf("%s %q in group %q cannot hold a certificate, only a Secret can", kind, ref.Name, group)
+	}
+	target := objectKey{"Secret", string(valueOr(ref.Namespace, gatewayv1.Namespace(namespace))), string(ref.Name)}
+	if !b.grants.permits(referrer{gatewayv1.GroupName, "Gateway", namespace}, target) {
+		return nil, gatewayv1.ListenerReasonRefNotPermitted, fmt.Errorf(
+			"no ReferenceGrant in namespace %q lets Gateways of namespace %q refer to Secret %q",
+			target.namespace, namespace, target.name)
+	}
+	name := types.NamespacedName{Namespace: target.namespace, Name: target.name}
+	secret, found := b.secrets.Get(name.Namespace, name.Name)
+	b.usedSecrets[name] = secret
+	if !found {
+		return nil, invalid, fmt.Errorf("Secret %s does not exist", name)
+	}
+	certificate, err := b.certificates.read(secret)
+	if err != nil {
+		return nil, invalid, fmt.Errorf("Secret %s %w", name, err)
+	}
+	return certificate, "", nil
+}

@@ -1,0 +1,235 @@
+package graph
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/conditions"
+)
+
+const (
+	groupExperimental = "gateway.networking.x-k8s.io"
+	groupLimpet       = "limpet.dev"
+)
+
+// others are the objects of the Gateway API's kinds, and of our own, that Limpet does not serve yet. They are read
+// without types: whatever they hold, a condition must come of it.
+type others struct {
+	// list is what the rest was made of.
+	list     []*unstructured.Unstructured
+	relevant []*unstructured.Unstructured
+	tls      tlsPolicies
+	// listenerSets leads to the Gateway that each refers to.
+	listenerSets map[types.NamespacedName]types.NamespacedName
+
+	nodes []*Other
+	last  map[otherKey]*Other
+}
+
+type otherKey struct{ apiVersion, kind, namespace, name string }
+
+// newOthers sorts out what matters. It costs nothing if the list is the one of the last time.
+func newOthers(list []*unstructured.Unstructured, last *others) *others {
+	if len(list) == len(last.list) && (len(list) == 0 || &list[0] == &last.list[0]) {
+		return last
+	}
+	fresh := &others{list: list, nodes: last.nodes, last: last.last,
+		tls: make(tlsPolicies), listenerSets: make(map[types.NamespacedName]types.NamespacedName)}
+	for _, object := range list {
+		if object == nil || !slices.Contains([]string{gatewayv1.GroupName, groupExperimental, groupLimpet}, groupOf(object)) {
+			continue
+		}
+		fresh.relevant = append(fresh.relevant, object)
+		switch object.GetKind() {
+		case "BackendTLSPolicy":
+			fresh.tls.add(object)
+		case kindListenerSet:
+			owner := refOf(field(object.Object, "spec", "parentRef"))
+			if fresh.listenerSets[nameOf(object)] == (types.NamespacedName{}) && isGateway(owner) {
+				fresh.listenerSets[nameOf(object)] = gatewayName(object.GetNamespace(), owner)
+			}
+		}
+	}
+	return fresh
+}
+
+func groupOf(object *unstructured.Unstructured) string { return object.GroupVersionKind().Group }
+
+// changed names what routes may depend on and what is not the same in both.
+func (o *others) changed(last *others) []objectKey {
+	if o == last {
+		return nil
+	}
+	var keys []objectKey
+	for service := range union(o.tls, last.tls) {
+		if !slices.Equal(o.tls[service], last.tls[service]) {
+			keys = append(keys, objectKey{"Service", service.Namespace, service.Name})
+		}
+	}
+	for set := range union(o.listenerSets, last.listenerSets) {
+		if o.listenerSets[set] != last.listenerSets[set] {
+			keys = append(keys, objectKey{kindListenerSet, set.Namespace, set.Name})
+		}
+	}
+	return keys
+}
+
+func union[K comparable, V any](a, b map[K]V) map[K]bool {
+	keys := make(map[K]bool, len(a)+len(b))
+	for key := range a {
+		keys[key] = true
+	}
+	for key := range b {
+		keys[key] = true
+	}
+	return keys
+}
+
+// otherInput is what other objects are read against.
+type otherInput struct {
+	gateways     map[types.NamespacedName]*Gateway
+	listenerSets map[types.NamespacedName]types.NamespacedName
+	routes       *routes
+}
+
+// read makes the nodes again; those that are equal to the last time's are taken over.
+func (o *others) read(in *otherInput) {
+	fresh := make(map[otherKey]*Other, len(o.relevant))
+	var nodes []*Other
+	for _, object := range o.relevant {
+		node := in.newOther(object)
+		if len(node.Parents) == 0 && len(node.Conditions) == 0 {
+			continue
+		}
+		key := otherKey{node.APIVersion, node.Kind, node.Namespace, node.Name}
+		if last := o.last[key]; last != nil && reflect.DeepEqual(last, node) {
+			node = last
+		}
+		fresh[key] = node
+		nodes = append(nodes, node)
+	}
+	o.nodes, o.last = nodes, fresh
+}
+
+// newOther says what a kind that is not served means for us. The kinds are told apart by how they refer to others, so
+// that one which a later version of the API brings is not met with silence.
+func (in *otherInput) newOther(object *unstructured.Unstructured) *Other {
+	node := &Other{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		Generation: object.GetGeneration(),
+	}
+	parents := entries(field(object.Object, "spec", "parentRefs"))
+	targets := slices.Concat(entries(field(object.Object, "spec", "targetRefs")), entry(field(object.Object, "spec", "targetRef")))
+	switch {
+	case node.Kind == kindListenerSet:
+		in.readListenerSet(node)
+	case len(parents) > 0:
+		in.readParents(node, parents)
+	case len(targets) > 0:
+		in.readTargets(node, targets)
+	case node.Kind == "XBackend":
+		in.addAncestors(node, in.reachedBy(objectKey{"XBackend", node.Namespace, node.Name}))
+	}
+	return node
+}
+
+func (in *otherInput) readListenerSet(node *Other) {
+	owner := in.listenerSets[types.NamespacedName{Namespace: node.Namespace, Name: node.Name}]
+	if in.gateways[owner] == nil {
+		return
+	}
+	message := "ListenerSets are not served yet: add the listeners to Gateway " + owner.String() + "."
+	node.Conditions = append(node.Conditions, conditions.ListenerSetNotAllowed(node.Generation, message),
+		conditions.ListenerSetNotProgrammed(node.Generation, message))
+}
+
+// readParents is for kinds of routes. No listener takes them: the kind is in none's supportedKinds.
+func (in *otherInput) readParents(node *Other, refs []map[string]any) {
+	for _, source := range refs {
+		ref := refOf(source)
+		gateway := in.gateways[gatewayName(node.Namespace, ref)]
+		if !isGateway(ref) || gateway == nil {
+			continue
+		}
+		accepted := conditions.RouteNotAccepted(node.Generation, gatewayv1.RouteReasonNotAllowedByListeners,
+			node.Kind+"s are not served yet: no listener takes them.")
+		if !slices.ContainsFunc(gateway.Listeners, func(l *Listener) bool { return selects(&ref, l) }) {
+			accepted = conditions.RouteNotAccepted(node.Generation, gatewayv1.RouteReasonNoMatchingParent,
+				"Gateway "+gateway.Key().String()+" has no listener"+describeRef(&ref)+"; "+node.Kind+"s are not served yet either.")
+		}
+		node.Parents = append(node.Parents, OtherParent{Ref: ref, Conditions: conditionList(accepted)})
+	}
+}
+
+// readTargets is for policies: the ancestors are the Gateways of ours that reach a target.
+func (in *otherInput) readTargets(node *Other, targets []map[string]any) {
+	reached := make(map[types.NamespacedName]bool)
+	for _, target := range targets {
+		kind, namespace := text(target["kind"]), cmp.Or(text(target["namespace"]), node.Namespace)
+		key := objectKey{kind, namespace, text(target["name"])}
+		name := types.NamespacedName{Namespace: namespace, Name: key.name}
+		switch kind {
+		case kindGateway:
+			reached[name] = in.gateways[name] != nil
+		case "HTTPRoute":
+			in.addGateways(reached, name)
+		default:
+			for gateway := range in.reachedBy(key) {
+				reached[gateway] = true
+			}
+		}
+	}
+	in.addAncestors(node, reached)
+}
+
+// reachedBy are the Gateways whose routes refer to an object.
+func (in *otherInput) reachedBy(key objectKey) map[types.NamespacedName]bool {
+	reached := make(map[types.NamespacedName]bool)
+	for route := range in.routes.dependents[key] {
+		in.addGateways(reached, route)
+	}
+	return reached
+}
+
+func (in *otherInput) addGateways(reached map[types.NamespacedName]bool, route types.NamespacedName) {
+	state := in.routes.states[route]
+	if state == nil || state.node == nil {
+		return
+	}
+	for _, parent := range state.node.Parents {
+		if len(parent.Listeners)+len(parent.Blocked) > 0 {
+			reached[parent.Gateway.Key()] = true
+		}
+	}
+}
+
+// maxAncestors is the API's limit.
+const maxAncestors = 16
+
+func (in *otherInput) addAncestors(node *Other, reached map[types.NamespacedName]bool) {
+	message := node.Kind + " is not built yet: the object has no effect."
+	if node.Kind == "BackendTLSPolicy" {
+		message = "TLS to backends is not built yet: what goes to the targets is answered with 500, never sent in plain text."
+	}
+	for name, isReached := range reached {
+		if !isReached {
+			continue
+		}
+		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind(kindGateway), gatewayv1.Namespace(name.Namespace)
+		node.Parents = append(node.Parents, OtherParent{
+			Ref: gatewayv1.ParentReference{
+				Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(name.Name),
+			},
+			Conditions: conditionList(conditions.PolicyInvalid(node.Generation, message)),
+		})
+	}
+	slices.SortFunc(node.Parents, func(a, b OtherParent) int {
+		return cmp.Or(cmp.Compare(*a.Ref.Namespace, *b.Ref.Namespace), cmp.Compare(a.Ref.Name, b.Ref.Name))
+	})
+	node.Parents = node.Parents[:min(len(node.Parents), maxAncestors)]
+}
