@@ -6,6 +6,8 @@
 package conditions
 
 import (
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +42,18 @@ func isUnknown[T, R ~string](kind T, reason R, generation int64, message string)
 
 func condition(kind string, status metav1.ConditionStatus, reason string, generation int64, message string) metav1.Condition {
 	return metav1.Condition{
-		Type: kind, Status: status, Reason: reason, ObservedGeneration: generation, Message: bounded(message),
+		Type: kind, Status: status, Reason: reason, ObservedGeneration: generation, Message: bounded(printable(message)),
 	}
+}
+
+// printable keeps a message one line, whatever the names in it hold: it ends in logs and on terminals.
+func printable(message string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, message)
 }
 
 // bounded cuts a message between two characters.

@@ -32,3 +32,9 @@ func TestPartiallyInvalidBeginsWithThePrefixThatTheSpecificationDemands(t *testi
 		t.Error(got)
 	}
 }
+
+func TestAMessageIsOneLine(t *testing.T) {
+	if got := Ignored(1, "a\nb\x1b[31m\xff").Message; got != "a\ufffdb\ufffd[31m\ufffd" {
+		t.Errorf("%q", got)
+	}
+}

@@ -125,8 +125,8 @@ func (a *attachment) listeners() ([]*Listener, *problem[gatewayv1.RouteCondition
 	shared := filter(allowed, a.sharesHostname)
 	if len(shared) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingListenerHostname,
-			fmt.Sprintf("no hostname of the route (%s) matches one of a listener of Gateway %s: %s",
-				list(a.source.Spec.Hostnames), gateway, listListeners(allowed))}
+			fmt.Sprintf("no hostname of the route (%q) matches one of a listener of Gateway %s: %s",
+				a.source.Spec.Hostnames, gateway, listListeners(allowed))}
 	}
 	return shared, nil
 }
