@@ -94,7 +94,7 @@ func run(t testing.TB, config model.Config) string {
 		t.Fatal(err, faults)
 	}
 	write(t, dir, set)
-	files := []string{"-f", dir + "/haproxy.cfg", "-f", dir + "/" + KeysFile}
+	files := []string{"-C", dir, "-f", "haproxy.cfg", "-f", KeysFile}
 	if out, err := exec.Command(haproxy(t), append([]string{"-c"}, files...)...).CombinedOutput(); err != nil {
 		t.Fatalf("haproxy -c: %v\n%s", err, out)
 	}

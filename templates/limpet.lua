@@ -170,34 +170,27 @@ end)
 
 local function parse_split(text)
   local split = { total = 0 }
-  for _, share in ipairs(split_fields(text, ";")) do
-    local fields = split_fields(share, " ")
-    local weight = tonumber(fields[1])
-    split.total = split.total + weight
-    split[#split + 1] = { weight = weight, to = fields[2], backend = fields[3], session = fields[4], headers = fields[5] }
+  for _, share in ipairs(split_fields(text, ",")) do
+    local weight, record = share:match("^(%d+) (.*)$")
+    split.total = split.total + tonumber(weight)
+    split[#split + 1] = { weight = tonumber(weight), record = record }
   end
   return split
 end
 
 local parsed_split = kept(parse_split)
 
-core.register_action("split", { "http-req" }, function(txn)
-  local text = splits:lookup(txn:get_var("txn.rule"))
+-- draw puts the record of a share, chosen by weight, in the place of the rule's.
+local function draw(txn, rule)
+  local text = splits:lookup(rule)
   local split = text and parsed_split(text)
   if not split then return end
-  local draw = math.random(split.total)
+  local left = math.random(split.total)
   for i = 1, #split do
-    local share = split[i]
-    draw = draw - share.weight
-    if draw <= 0 then
-      txn:set_var("txn.to", share.to)
-      txn:set_var("txn.backend", share.backend)
-      txn:set_var("txn.session", share.session)
-      txn:set_var("txn.headers", share.headers)
-      return
-    end
+    left = left - split[i].weight
+    if left <= 0 then return txn:set_var("txn.record", split[i].record) end
   end
-end)
+end
 
 -- Header changes -----------------------------------------------------------------------------------------------------
 
@@ -215,7 +208,7 @@ local change_of = kept(function(name)
 end)
 
 core.register_action("headers", { "http-req" }, function(txn)
-  local change = change_of(txn:get_var("txn.headers"))
+  local change = change_of(txn:get_var("txn.record"):match(";(h[^;]*)$"))
   if not change then return end
   for i = 1, #change do
     local step = change[i]
@@ -263,8 +256,8 @@ local function location_path(txn, redirect)
   return path
 end
 
-core.register_action("redirect", { "http-req" }, function(txn)
-  local text = redirects:lookup(txn:get_var("txn.rule"))
+local function answer_redirect(txn, rule)
+  local text = redirects:lookup(rule)
   local redirect = text and parsed_redirect(text)
   if not redirect then return end
   local scheme = redirect.scheme
@@ -273,6 +266,13 @@ core.register_action("redirect", { "http-req" }, function(txn)
   reply:add_header("location", scheme .. "://" .. authority(txn, redirect, scheme) .. location_path(txn, redirect))
   reply:add_header("content-length", "0")
   txn:done(reply)
+end
+
+-- rule does what a rule's record names: "draw;<rule>" or "redirect;<rule>".
+core.register_action("rule", { "http-req" }, function(txn)
+  local what, rule = (txn:get_var("txn.record") or ""):match("^(%a+);(.*)$")
+  if what == "draw" then draw(txn, rule)
+  elseif what == "redirect" then answer_redirect(txn, rule) end
 end)
 
 -- Sessions -----------------------------------------------------------------------------------------------------------
@@ -283,8 +283,8 @@ local parsed_session = kept(function(text)
   return { carrier = carrier, name = name, other = fields[2] }
 end)
 
--- token reads the request's token under a name that is not written into the configuration, or under the session's
--- other name.
+-- token reads the request's token where the native rules did not find it: in a header whose name is not written into the
+-- configuration, in a cookie of the session's other name, or in a Cookie field before the last one.
 core.register_fetches("token", function(txn)
   local session = parsed_session(txn:get_var("txn.params"))
   if session.carrier == "header" then return txn.f:req_fhdr(session.name) end

@@ -121,10 +121,10 @@ func ruleLines(rule *model.Rule, place placement.Placement) ([]line, error) {
 	w := &ruleWriter{rule: rule, place: place}
 	switch {
 	case rule.Redirect != nil:
-		w.line(rulesMap, rule.ID, "redirect;-;-;-")
+		w.line(rulesMap, rule.ID, "redirect;"+rule.ID)
 		w.line(redirectsMap, rule.ID, redirectLine(rule.Redirect))
 	case len(rule.Split) == 1:
-		w.line(rulesMap, rule.ID, w.share(rule.Split[0], ";"))
+		w.line(rulesMap, rule.ID, w.share(rule.Split[0]))
 	default:
 		w.split()
 	}
@@ -148,7 +148,7 @@ func (w *ruleWriter) split() {
 	total := uint64(0)
 	for _, share := range w.rule.Split {
 		if share.Weight > 0 {
-			shares = append(shares, fmt.Sprintf("%d %s", share.Weight, w.share(share, " ")))
+			shares = append(shares, fmt.Sprintf("%d %s", share.Weight, w.share(share)))
 			total += uint64(share.Weight)
 		}
 	}
@@ -156,12 +156,12 @@ func (w *ruleWriter) split() {
 		w.line(rulesMap, w.rule.ID, "500;-;-;-")
 		return
 	}
-	w.line(rulesMap, w.rule.ID, "split;-;-;-")
-	w.line(splitsMap, w.rule.ID, strings.Join(shares, ";"))
+	w.line(rulesMap, w.rule.ID, "draw;"+w.rule.ID)
+	w.line(splitsMap, w.rule.ID, strings.Join(shares, ","))
 }
 
-// share is "<target> <backend> <session> <header change>", and writes what the last two name.
-func (w *ruleWriter) share(share model.Share, separator string) string {
+// share is a record, "<target>;<backend>;<session>;<header change>"; it writes what the last two name.
+func (w *ruleWriter) share(share model.Share) string {
 	to, err := slot(share.Backend, w.place)
 	if err != nil {
 		w.err = err
@@ -171,7 +171,7 @@ func (w *ruleWriter) share(share model.Share, separator string) string {
 		backend, session = share.Session.Backend, share.Session.ID
 		w.line(sessionsMap, session, sessionLine(share.Session))
 	}
-	return strings.Join([]string{to, backend, session, w.headers(share)}, separator)
+	return strings.Join([]string{to, backend, session, w.headers(share)}, ";")
 }
 
 // headers writes the rule's change and then the share's, as one, under a hash of it.
@@ -231,7 +231,7 @@ func redirectLine(r *model.Redirect) string {
 // SameSite is Lax against GEP-1619's SHOULD of Strict: Strict would lose the session of everyone who arrives by a link or
 // comes back from a login elsewhere (docs/decisions).
 func sessionLine(s *model.Session) string {
-	absolute, idle, refresh, lifetime := never, never, never, "session"
+	absolute, idle, refresh, lifetime := never, "", "", "session"
 	if s.Absolute > 0 {
 		absolute = strconv.FormatInt(int64(s.Absolute.Seconds()), 10)
 	}
@@ -244,7 +244,7 @@ func sessionLine(s *model.Session) string {
 		lifetime = "permanent"
 	}
 	return strings.Join([]string{
-		string(s.Carrier) + ":" + s.Name, orNothing(s.OtherName), s.Scope, absolute, idle, refresh, lifetime,
+		string(s.Carrier) + ":" + s.Name, orNothing(s.OtherName), s.Scope + "." + s.Backend, absolute, idle, refresh, lifetime,
 		"Path=" + s.Path + "; HttpOnly; SameSite=Lax",
 	}, ";")
 }
