@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+	strictjson "sigs.k8s.io/json"
+)
+
+// kind is one kind of objects and how to read it.
+type kind struct {
+	name, group string
+	// versions that are read, the first is the one that the object then says to have. Their fields are the same.
+	versions      []string
+	clusterScoped bool
+	// names says what is wrong with a name.
+	names func(string) []string
+	// decode reads JSON into a fresh object. The first errors are fields that it does not have.
+	decode func([]byte) (anyObject, []error, error)
+	// finish does to an object what an API server would.
+	finish func(anyObject)
+}
+
+// anyObject is what every object can do, typed or not.
+type anyObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+const (
+	gatewayGroup   = "gateway.networking.k8s.io"
+	discoveryGroup = "discovery.k8s.io"
+)
+
+var (
+	subdomain = validation.IsDNS1123Subdomain
+	label     = validation.IsDNS1123Label
+
+	kinds = []*kind{
+		{name: "GatewayClass", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, clusterScoped: true, names: subdomain,
+			decode: typed[gatewayv1.GatewayClass]},
+		{name: "Gateway", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.Gateway]},
+		{name: "HTTPRoute", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.HTTPRoute]},
+		{name: "ReferenceGrant", group: gatewayGroup, versions: []string{"v1beta1", "v1alpha2", "v1"}, names: subdomain,
+			decode: typed[gatewayv1beta1.ReferenceGrant]},
+		{name: "Namespace", versions: []string{"v1"}, clusterScoped: true, names: label, decode: typed[corev1.Namespace], finish: labelNamespace},
+		{name: "Service", versions: []string{"v1"}, names: label, decode: typed[corev1.Service]},
+		{name: "Secret", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.Secret], finish: mergeStringData},
+		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain, decode: typed[discoveryv1.EndpointSlice]},
+	}
+)
+
+// schema is what objects of the kind say to be.
+func (k *kind) schema() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.group, Version: k.versions[0], Kind: k.name}
+}
+
+// apiVersion is the one that objects of the kind say to have.
+func (k *kind) apiVersion() string { return k.schema().GroupVersion().String() }
+
+// kindOf finds a kind that we read. An apiVersion that is almost right is an error: silence would help nobody.
+func kindOf(apiVersion, name string) (*kind, error) {
+	group, version, slash := strings.Cut(apiVersion, "/")
+	if !slash {
+		group, version = "", apiVersion
+	}
+	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
+	if i < 0 {
+		return nil, nil //nolint:nilnil // a kind of others is no error
+	}
+	k := kinds[i]
+	switch {
+	case k.group == group && slices.Contains(k.versions, version):
+		return k, nil
+	case k.group == group, group == "", strings.HasPrefix(group, "gateway."):
+		return nil, fmt.Errorf("there is no %s in apiVersion %s: write apiVersion: %s", name, apiVersion, k.apiVersion())
+	default:
+		return nil, nil //nolint:nilnil // another's kind of the same name
+	}
+}
+
+func typed[T any, P interface {
+	*T
+	anyObject
+}](data []byte) (anyObject, []error, error) {
+	object := P(new(T))
+	unknown, err := strictjson.UnmarshalStrict(data, object, strictjson.DisallowUnknownFields)
+	return object, unknown, err
+}
+
+func untyped(data []byte) (anyObject, []error, error) {
+	// Metadata has the same form everywhere.
+	if err := strictjson.UnmarshalCaseSensitivePreserveInts(data, &metav1.PartialObjectMetadata{}); err != nil {
+		return nil, nil, err
+	}
+	var content map[string]any
+	if err := strictjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil {
+		return nil, nil, err
+	}
+	return &unstructured.Unstructured{Object: content}, nil, nil
+}
+
+func labelNamespace(object anyObject) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[corev1.LabelMetadataName] = object.GetName()
+	object.SetLabels(labels)
+}
+
+func mergeStringData(object anyObject) {
+	secret, _ := object.(*corev1.Secret)
+	for key, value := range secret.StringData {
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data[key] = []byte(value)
+	}
+	secret.StringData = nil
+}
