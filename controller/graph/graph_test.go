@@ -250,7 +250,9 @@ func names[T any](list []T, name func(T) string) string {
 	return strings.Join(all, " ")
 }
 
-func listenerNames(list []*Listener) string { return names(list, func(l *Listener) string { return l.Name }) }
+func listenerNames(list []*Listener) string {
+	return names(list, func(l *Listener) string { return l.Name })
+}
 
 func TestEveryConditionCarriesTheGenerationOfItsObject(t *testing.T) {
 	g := build(t, gateway+shop+routeTo("backendRefs: [{name: shop, port: 80}]"))

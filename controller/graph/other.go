@@ -121,7 +121,7 @@ func (o *others) read(in *otherInput) {
 func (in *otherInput) newOther(object *unstructured.Unstructured) *Other {
 	node := &Other{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-		Generation: object.GetGeneration(),
+		Generation: generationOf(object),
 	}
 	parents := entries(field(object.Object, "spec", "parentRefs"))
 	targets := slices.Concat(entries(field(object.Object, "spec", "targetRefs")), entry(field(object.Object, "spec", "targetRef")))

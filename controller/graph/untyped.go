@@ -2,6 +2,7 @@ package graph
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -63,20 +64,30 @@ func optional[T ~string](fields map[string]any, name string) *T {
 	return &result
 }
 
-// optionalPort takes the number types that decoders of YAML and JSON use.
-func optionalPort(value any) *gatewayv1.PortNumber {
-	var port gatewayv1.PortNumber
-	switch number := value.(type) {
+// number takes the types that decoders of YAML and JSON use.
+func number(value any) (int64, bool) {
+	switch value := value.(type) {
 	case int64:
-		port = gatewayv1.PortNumber(number)
+		return value, true
 	case int:
-		port = gatewayv1.PortNumber(number)
+		return int64(value), true
 	case float64:
-		port = gatewayv1.PortNumber(number)
-	default:
-		return nil
+		return int64(value), true
 	}
-	return &port
+	return 0, false
+}
+
+func optionalPort(value any) *gatewayv1.PortNumber {
+	if value, isNumber := number(value); isNumber {
+		port := gatewayv1.PortNumber(value)
+		return &port
+	}
+	return nil
+}
+
+func generationOf(object *unstructured.Unstructured) int64 {
+	generation, _ := number(field(object.Object, "metadata", "generation"))
+	return generation
 }
 
 func isGateway(ref gatewayv1.ParentReference) bool {

@@ -1,0 +1,92 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, session, want string }{
+		{"a cookie with defaults", "{cookie: {}}", "{Cookie  0s false /}"},
+		{"a cookie with everything", "{type: Cookie, absoluteTimeout: 1h30m, cookie: {name: sid, path: /app, lifetimeType: Permanent}}",
+			"{Cookie sid 1h30m0s true /app}"},
+		{"a session cookie with a limit", "{absoluteTimeout: 5m, cookie: {lifetimeType: Session}}", "{Cookie  5m0s false /}"},
+		{"a header", "{type: Header, header: {name: X-Session}}", "{Header X-Session 0s false }"},
+		{"a header with a limit", "{type: Header, absoluteTimeout: 10s, header: {name: X-Session}}", "{Header X-Session 10s false }"},
+		{"ten years", "{absoluteTimeout: 87600h, cookie: {}}", "{Cookie  87600h0m0s false /}"},
+		{"a name with 128 characters", "{cookie: {name: " + strings.Repeat("a", 128) + "}}", "{Cookie " + strings.Repeat("a", 128) + " 0s false /}"},
+		{"nothing at all", "{}", ""},
+		{"an unknown type", "{type: Body, cookie: {}}", ""},
+		{"a cookie for type Header", "{type: Header, cookie: {}, header: {name: a}}", ""},
+		{"a header for type Cookie", "{cookie: {}, header: {name: a}}", ""},
+		{"type Cookie without cookie", "{type: Cookie}", ""},
+		{"type Header without header", "{type: Header}", ""},
+		{"Permanent without limit", "{cookie: {lifetimeType: Permanent}}", ""},
+		{"an unknown lifetime", "{cookie: {lifetimeType: Eternal}}", ""},
+		{"an empty cookie name", "{cookie: {name: ''}}", ""},
+		{"a cookie name with a blank", "{cookie: {name: 'a b'}}", ""},
+		{"a cookie name with a semicolon", "{cookie: {name: 'a;b'}}", ""},
+		{"a cookie name with an equals sign", "{cookie: {name: 'a=b'}}", ""},
+		{"a cookie name with a newline", `{cookie: {name: "a\nb"}}`, ""},
+		{"a cookie name with 129 characters", "{cookie: {name: " + strings.Repeat("a", 129) + "}}", ""},
+		{"the prefix __Host-", "{cookie: {name: __Host-sid}}", ""},
+		{"the prefix __Secure- in another case", "{cookie: {name: __secure-sid}}", ""},
+		{"a path without slash", "{cookie: {path: a}}", ""},
+		{"an empty path", "{cookie: {path: ''}}", ""},
+		{"a path with another attribute", "{cookie: {path: '/; Domain=evil.com'}}", ""},
+		{"a path with a comma", "{cookie: {path: '/a,b'}}", ""},
+		{"a path with a newline", `{cookie: {path: "/a\n"}}`, ""},
+		{"a path that is too long", "{cookie: {path: /" + strings.Repeat("a", 1024) + "}}", ""},
+		{"no duration", "{absoluteTimeout: '1', cookie: {}}", ""},
+		{"days", "{absoluteTimeout: 1d, cookie: {}}", ""},
+		{"a negative duration", "{absoluteTimeout: -1h, cookie: {}}", ""},
+		{"no time at all", "{absoluteTimeout: 0s, cookie: {}}", ""},
+		{"less than a second", "{absoluteTimeout: 500ms, cookie: {}}", ""},
+		{"no whole seconds", "{absoluteTimeout: 1s500ms, cookie: {}}", ""},
+		{"more than ten years", "{absoluteTimeout: 99999h, cookie: {}}", ""},
+		{"an empty header name", "{type: Header, header: {name: ''}}", ""},
+		{"a header name that is no token", "{type: Header, header: {name: 'a:b'}}", ""},
+		{"the header Cookie", "{type: Header, header: {name: Cookie}}", ""},
+		{"the header Host", "{type: Header, header: {name: host}}", ""},
+		{"the header Transfer-Encoding", "{type: Header, header: {name: Transfer-Encoding}}", ""},
+		{"a header that Limpet sets itself", "{type: Header, header: {name: X-Forwarded-For}}", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := build(t, gateway+shop+routeTo("{backendRefs: [{name: shop, port: 80}], sessionPersistence: "+test.session+"}"))
+			if test.want == "" {
+				expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "spec.rules[0].sessionPersistence.")
+				return
+			}
+			session := g.rule(t).Session
+			if session == nil {
+				t.Fatal(allMessages(g.Routes[0].Parents[0].Conditions))
+			}
+			got := fmt.Sprintf("{%s %s %s %v %s}", session.Type, session.Name, session.Absolute, session.Permanent, session.Path)
+			if got != test.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+func TestDurations(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"0h": 0, "0s": 0, "0h0m0s": 0, "1h": time.Hour, "30m": 30 * time.Minute, "10s": 10 * time.Second, "500ms": 500 * time.Millisecond,
+		"2h30m": 150 * time.Minute, "150m": 150 * time.Minute, "7230s": 7230 * time.Second, "1h30m10s": 5410 * time.Second,
+		"10s30m1h": 5410 * time.Second, "100ms200ms300ms": 600 * time.Millisecond, "00060m": time.Hour, "5m5s": 305 * time.Second,
+	} {
+		if got, valid := parseDuration(text); !valid || got != want {
+			t.Errorf("%q: got %s %v, want %s", text, got, valid, want)
+		}
+	}
+	for _, text := range []string{"", "1", "1m1", "1d", "1h30m10s20ms50h", "999999h", "1.5h", "-15m", "h", "1 h", "1hs", "1H", "m1"} {
+		if got, valid := parseDuration(text); valid {
+			t.Errorf("%q is taken as %s", text, got)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func otherObject(apiVersion, kind, spec string) string {
+	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: x, namespace: default, generation: 4}\nspec: %s\n", apiVersion, kind, spec)
+}
+
+func showOthers(g *Graph) string {
+	return names(g.Others, func(o *Other) string {
+		texts := []string{o.Kind + "/" + o.Name}
+		for _, parent := range o.Parents {
+			texts = append(texts, string(parent.Ref.Name)+":"+show(parent.Conditions))
+		}
+		if len(o.Conditions) > 0 {
+			texts = append(texts, show(o.Conditions))
+		}
+		return strings.Join(texts, " ")
+	})
+}
+
+func TestOtherKindsHearThatTheyAreNotServed(t *testing.T) {
+	t.Parallel()
+	const (
+		v1         = "gateway.networking.k8s.io/v1"
+		x          = "gateway.networking.x-k8s.io/v1alpha1"
+		notAllowed = "gw:Accepted=False/NotAllowedByListeners"
+		invalid    = "gw:Accepted=False/Invalid"
+		toShop     = "{targetRefs: [{group: '', kind: Service, name: shop}]}"
+	)
+	for _, test := range []struct{ name, document, want string }{
+		{"a GRPCRoute of our Gateway", otherObject(v1, "GRPCRoute", "{parentRefs: [{name: gw}, {name: other}]}"), "GRPCRoute/x " + notAllowed},
+		{"a TLSRoute of our Gateway", otherObject(v1, "TLSRoute", "{parentRefs: [{name: gw, sectionName: http}]}"), "TLSRoute/x " + notAllowed},
+		{"a TCPRoute of our Gateway", otherObject("gateway.networking.k8s.io/v1alpha2", "TCPRoute", "{parentRefs: [{name: gw, port: 80}]}"),
+			"TCPRoute/x " + notAllowed},
+		{"a UDPRoute of our Gateway", otherObject(v1, "UDPRoute", "{parentRefs: [{name: gw}]}"), "UDPRoute/x " + notAllowed},
+		{"a route to a listener that does not exist", otherObject(v1, "TCPRoute", "{parentRefs: [{name: gw, port: 81}]}"),
+			"TCPRoute/x gw:Accepted=False/NoMatchingParent"},
+		{"a route of another Gateway is not ours", otherObject(v1, "GRPCRoute", "{parentRefs: [{name: other}]}"), ""},
+		{"a route of a Service is not ours", otherObject(v1, "GRPCRoute", "{parentRefs: [{group: '', kind: Service, name: gw}]}"), ""},
+		{"a kind of route that is not known yet", otherObject(v1, "QUICRoute", "{parentRefs: [{name: gw}]}"), "QUICRoute/x " + notAllowed},
+		{"a ListenerSet of our Gateway", otherObject(v1, "ListenerSet", "{parentRef: {name: gw}}"),
+			"ListenerSet/x Accepted=False/NotAllowed Programmed=False/NotAllowed"},
+		{"a ListenerSet of another Gateway is not ours", otherObject(v1, "ListenerSet", "{parentRef: {name: other}}"), ""},
+		{"a BackendTLSPolicy of a Service that a route of ours uses", otherObject(v1, "BackendTLSPolicy", toShop), "BackendTLSPolicy/x " + invalid},
+		{"a policy of a Service that no route uses has no ancestor",
+			otherObject(v1, "BackendTLSPolicy", "{targetRefs: [{group: '', kind: Service, name: bare}]}"), ""},
+		{"an XBackendTrafficPolicy", otherObject(x, "XBackendTrafficPolicy", toShop), "XBackendTrafficPolicy/x " + invalid},
+		{"a policy of our Gateway", otherObject(x, "XTelemetryPolicy", "{targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]}"),
+			"XTelemetryPolicy/x " + invalid},
+		{"a policy of our route", otherObject("limpet.dev/v1alpha1", "SessionPersistencePolicy",
+			"{targetRef: {group: gateway.networking.k8s.io, kind: HTTPRoute, name: route}}"), "SessionPersistencePolicy/x " + invalid},
+		{"an XBackend that a route of ours uses", otherObject(x, "XBackend", "{type: EndpointSelector}"), "XBackend/x " + invalid},
+		{"an XBackend that no route uses", strings.Replace(otherObject(x, "XBackend", "{}"), "name: x", "name: y", 1), ""},
+		{"a Deployment is not our business", otherObject("apps/v1", "Deployment", "{parentRefs: [{name: gw}]}"), ""},
+		{"an object without a spec", "---\napiVersion: " + v1 + "\nkind: GRPCRoute\nmetadata: {name: x}\n", ""},
+		{"an object whose fields have the wrong types", otherObject(v1, "GRPCRoute", "{parentRefs: {name: gw}, targetRefs: 7, parentRef: [1]}"), ""},
+		{"a parentRef whose fields have the wrong types", otherObject(v1, "GRPCRoute", "{parentRefs: [7, {name: [gw]}, {name: gw, port: http}]}"),
+			"GRPCRoute/x " + notAllowed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := build(t, gateway+services+routeTo("backendRefs: [{name: shop, port: 80}, {group: gateway.networking.x-k8s.io, kind: XBackend, name: x}]")+
+				test.document)
+			if got := showOthers(g); got != test.want {
+				t.Errorf("got %s\nwant %s", got, test.want)
+			}
+			for _, other := range g.Others {
+				for _, parent := range other.Parents {
+					if c := parent.Conditions[0]; c.ObservedGeneration != 4 || !strings.Contains(c.Message, "not") {
+						t.Errorf("%+v", c)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAPolicyHasOneAncestorForEachGatewayAndAtMost16(t *testing.T) {
+	documents, refs := class+services, ""
+	for i := range 20 {
+		documents += gatewayWith(fmt.Sprintf("gw%02d", i), fmt.Sprintf("listeners: [{name: http, port: %d, protocol: HTTP}]", 100+i))
+		refs += fmt.Sprintf("{name: gw%02d}, ", i)
+	}
+	g := build(t, documents+routeOf(refs, "  rules: [{backendRefs: [{name: shop, port: 80}]}, {backendRefs: [{name: shop, port: 81}]}]")+
+		"\n"+otherObject("gateway.networking.k8s.io/v1", "BackendTLSPolicy", "{targetRefs: [{group: '', kind: Service, name: shop}]}"))
+	parents := g.Others[0].Parents
+	if len(parents) != 16 || parents[0].Ref.Name != "gw00" || parents[15].Ref.Name != "gw15" {
+		t.Errorf("%d parents", len(parents))
+	}
+}
