@@ -252,7 +252,12 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 		t.Errorf("headers: %v", got)
 	}
 	first := ask(t, port, "shop.example", "/cookie?cache=max-age%3D60", nil)
-	fmt.Println(first.header)
+	if cookie := first.header.Get("Set-Cookie"); !strings.HasSuffix(cookie, "; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax") {
+		t.Errorf("Set-Cookie: %s", cookie)
+	}
+	if got := first.header.Get("Cache-Control"); got != "private" {
+		t.Errorf("a cacheable response with a token has Cache-Control: %s", got)
+	}
 	token := strings.Split(strings.TrimPrefix(first.header.Get("Set-Cookie"), "shop="), ";")[0]
 	for range 10 {
 		got := ask(t, port, "shop.example", "/cookie", http.Header{"Cookie": {"a=b; shop=" + token + "; c=d"}})
@@ -265,7 +270,6 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 		t.Errorf("forged token kept")
 	}
 	first = ask(t, port, "shop.example", "/header", nil)
-	fmt.Println(first.header)
 	for range 10 {
 		got := ask(t, port, "shop.example", "/header", http.Header{"X-Session": {first.header.Get("X-Session")}})
 		if got.server != first.server || got.header.Get("X-Session") != "" {
@@ -276,5 +280,7 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 	for range 400 {
 		counts[ask(t, port, "shop.example", "/split", nil).server]++
 	}
-	fmt.Println(counts)
+	if counts["one"] < 240 || counts["two"] < 60 {
+		t.Errorf("a split of 3 to 1 gave %v", counts)
+	}
 }
