@@ -2,9 +2,13 @@ package translate
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
@@ -15,8 +19,10 @@ const maxServerID = math.MaxInt32
 
 // backends are those that routes use, each with the number of routes that do.
 type backends struct {
-	byKey   map[graph.BackendKey]*usedBackend
-	inUse   []*usedBackend
+	byKey map[graph.BackendKey]*usedBackend
+	// byService finds those of a Service by its namespace and name.
+	byService map[types.NamespacedName][]*usedBackend
+	// touched are those that came into use or out of it since the last settle.
 	touched []*usedBackend
 }
 
@@ -24,22 +30,32 @@ type usedBackend struct {
 	key   graph.BackendKey
 	name  string
 	users int
-	// place is where it stands in inUse, less than 0 for nowhere.
-	place int
 	// source is what the last Config's entry was made from; made says that there is one.
 	source *graph.Backend
 	made   bool
 }
 
-func newBackends() backends { return backends{byKey: map[graph.BackendKey]*usedBackend{}} }
+func (u *usedBackend) service() types.NamespacedName {
+	return types.NamespacedName{Namespace: u.key.Namespace, Name: u.key.Name}
+}
+
+// backendSource is where backends come from: a Graph.
+type backendSource interface {
+	Backend(graph.BackendKey) *graph.Backend
+}
+
+func newBackends() backends {
+	return backends{byKey: map[graph.BackendKey]*usedBackend{}, byService: map[types.NamespacedName][]*usedBackend{}}
+}
 
 // use counts a route that uses the backend.
 func (b *backends) use(key graph.BackendKey) {
 	used := b.byKey[key]
 	if used == nil {
-		used = &usedBackend{key: key, name: backendName(key), place: len(b.inUse)}
+		used = &usedBackend{key: key, name: backendName(key)}
 		b.byKey[key] = used
-		b.inUse = append(b.inUse, used)
+		b.byService[used.service()] = append(b.byService[used.service()], used)
+		b.touched = append(b.touched, used)
 	}
 	used.users++
 }
@@ -47,37 +63,49 @@ func (b *backends) use(key graph.BackendKey) {
 // release ends a use.
 func (b *backends) release(key graph.BackendKey) {
 	used := b.byKey[key]
-	used.users--
-	if used.users == 0 {
+	if used.users--; used.users == 0 {
 		b.touched = append(b.touched, used)
 	}
 }
 
-// settle drops the backends that nobody uses any more, and makes those that are new or whose graph.Backend changed.
-func (b *backends) settle(n namer, find func(graph.BackendKey) *graph.Backend, changed *changes) {
+// settle drops the backends that nobody uses any more, and makes those that are new or whose graph.Backend changed. It
+// looks at the Services that may have changed, or at all if suspects is nil.
+func (b *backends) settle(n namer, source backendSource, suspects iter.Seq[types.NamespacedName], changed *changes) {
 	for _, used := range b.touched {
-		if used.users == 0 && used.place >= 0 {
-			b.drop(used)
-			set(&changed.backends, used.name, nil)
+		if used.users == 0 {
+			b.drop(used, changed)
+		} else {
+			n.refresh(used, source, changed)
 		}
 	}
 	b.touched = b.touched[:0]
-	for _, used := range b.inUse {
-		source := find(used.key)
-		if used.made && used.source == source {
-			continue
+	if suspects == nil {
+		suspects = maps.Keys(b.byService)
+	}
+	for service := range suspects {
+		for _, used := range b.byService[service] {
+			n.refresh(used, source, changed)
 		}
-		used.source, used.made = source, true
-		set(&changed.backends, used.name, n.backend(used, source))
 	}
 }
 
-func (b *backends) drop(used *usedBackend) {
-	last := b.inUse[len(b.inUse)-1]
-	b.inUse[used.place], last.place = last, used.place
-	b.inUse = b.inUse[:len(b.inUse)-1]
-	used.place = -1
+func (b *backends) drop(used *usedBackend, changed *changes) {
 	delete(b.byKey, used.key)
+	rest := slices.DeleteFunc(b.byService[used.service()], func(other *usedBackend) bool { return other == used })
+	if b.byService[used.service()] = rest; len(rest) == 0 {
+		delete(b.byService, used.service())
+	}
+	set(&changed.backends, used.name, nil)
+}
+
+// refresh makes the backend anew if the graph did.
+func (n namer) refresh(used *usedBackend, source backendSource, changed *changes) {
+	now := source.Backend(used.key)
+	if used.made && used.source == now {
+		return
+	}
+	used.source, used.made = now, true
+	set(&changed.backends, used.name, n.backend(used, now))
 }
 
 // backend is the model's. One that the graph does not know (any more) has no endpoint: 503, until the route says so too.

@@ -180,8 +180,8 @@ func named(rule *graph.HTTPRule, name string) *graph.HTTPRule {
 	return rule
 }
 
-// backend makes a Service with one endpoint on first use.
-func (w *world) backend(key graph.BackendKey) *graph.Backend {
+// Backend makes a Service with one endpoint on first use.
+func (w *world) Backend(key graph.BackendKey) *graph.Backend {
 	if w.made[key] == nil {
 		w.made[key] = &graph.Backend{Key: key}
 		if !w.missing[key.Name] {
@@ -204,7 +204,7 @@ var testKey = []byte("the key of the tests")
 func testTranslator() *Translator { return New(Options{NamesKey: testKey}) }
 
 func (w *world) config(t *Translator) model.Config {
-	return t.translate(w.gateways, w.routes, w.backend)
+	return t.translate(w.gateways, w.routes, w, nil)
 }
 
 // requestOption changes a request.

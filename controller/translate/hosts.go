@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/limpet-gateway/limpet/controller/graph"
@@ -91,11 +93,12 @@ func (ls *listeners) attach(source *graph.HTTPRoute) []*virtualHost {
 	return all
 }
 
-// of returns the serving listeners that a route attaches to.
+// of returns the serving listeners that a route attaches to, or that it is kept from while nothing of it can be honoured:
+// there it answers with 500, so that no broader route answers for it.
 func (ls *listeners) of(source *graph.HTTPRoute) []*listener {
 	var all []*listener
 	for _, parent := range source.Parents {
-		for _, attached := range parent.Listeners {
+		for _, attached := range slices.Concat(parent.Listeners, parent.Blocked) {
 			name := listenerName{attached.Gateway.Key(), attached.Name}
 			if l := ls.byName[name]; l != nil {
 				all = append(all, l)

@@ -108,6 +108,16 @@ func TestHostnames(t *testing.T) {
 			},
 			exchanges: []exchange{get("x.example.com/", "404")},
 		},
+		"a route of which nothing can be honoured answers 500 where it would attach, and nobody else does": {
+			world: func() *world {
+				w := oneGateway(on(""))
+				w.route("all", "", to("all"))
+				r := w.route("blocked", "a.ex.com", dropped(to("", prefix("/a"))))
+				r.Parents[0].Blocked, r.Parents[0].Listeners = r.Parents[0].Listeners, nil
+				return w
+			},
+			exchanges: []exchange{get("a.ex.com/a", "500"), get("a.ex.com/b", "all"), get("b.ex.com/a", "all")},
+		},
 		"B03: a more specific hostname goes before a more specific path": {
 			world: func() *world {
 				w := oneGateway(on(""))

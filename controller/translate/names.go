@@ -37,7 +37,11 @@ func digest(parts ...string) string {
 
 // join puts each part's length before it, so that no two lists of parts give the same text.
 func join(parts []string) string {
-	var text []byte
+	size := 0
+	for _, part := range parts {
+		size += len(part) + binary.MaxVarintLen16
+	}
+	text := make([]byte, 0, size)
 	for _, part := range parts {
 		text = binary.AppendUvarint(text, uint64(len(part)))
 		text = append(text, part...)

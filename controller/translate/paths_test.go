@@ -161,44 +161,6 @@ func TestConditionsAreInTheOrderOfTheirCost(t *testing.T) {
 	}
 }
 
-func TestLiteralBeginning(t *testing.T) {
-	t.Parallel()
-
-	for expression, want := range map[string]string{
-		"/api/v[0-9]+":       "/api/v",
-		"^/api$":             "/api",
-		"/(api|apo)/x":       "/ap",
-		"/(?:api)/x":         "/api/x",
-		"(/api)/x?":          "/api/",
-		".*":                 "/",
-		"":                   "/",
-		"a.*":                "/",
-		"/a|/b":              "/",
-		"/ab|/ac":            "/a",
-		"(?i)/api":           "/",
-		"/(?i:a)pi":          "/",
-		"/a(?i:b)c":          "/a",
-		"/a+":                "/",
-		"/ab*":               "/a",
-		`/\Qa.b\E.*`:         "/a.b",
-		`/a\.b`:              "/a.b",
-		`/a\x01`:             "/a",
-		"/a b":               "/a",
-		"/ä":                 "/",
-		`\b/a`:               "/a",
-		"(?s)/a.":            "/a",
-		"/a{3}":              "/",
-		"(":                  "/",
-		"/[a]b":              "/ab",
-		"/a(?:)b":            "/ab",
-		"/x(?P<id>y)z[0-9]*": "/xyz",
-	} {
-		if got := literalBeginning(expression); got != want {
-			t.Errorf("%q begins with %q, want %q", expression, got, want)
-		}
-	}
-}
-
 func onlyPath(t *testing.T, config model.Config) *model.Path {
 	t.Helper()
 	if config.Paths.Len() != 1 {

@@ -18,12 +18,12 @@ type route struct {
 	backends []graph.BackendKey
 }
 
-// compareRoutes tells which of the old routes are gone and which ones are new by comparing pointers, in what the two
-// lists have between an equal beginning and an equal end. A route that was overtaken by another one is gone and new: its
-// precedence changed. Ranks are brought up to date.
-func compareRoutes(old []*route, sources []*graph.HTTPRoute) (next, gone, fresh []*route) {
-	head, tail := equalEnds(old, sources)
-	if head == len(old) && head == len(sources) {
+// compareRoutes tells which routes are gone and which ones are new, by comparing the pointers of the last Graph's routes and
+// this one's in what the two lists have between an equal beginning and an equal end. A route that was overtaken by another
+// one is gone and new: its precedence changed. Ranks are brought up to date.
+func compareRoutes(last []*graph.HTTPRoute, old []*route, sources []*graph.HTTPRoute) (next, gone, fresh []*route) {
+	head, tail := equalEnds(last, sources)
+	if head == len(last) && head == len(sources) {
 		return old, nil, nil
 	}
 	middle := old[head : len(old)-tail]
@@ -51,19 +51,28 @@ func compareRoutes(old []*route, sources []*graph.HTTPRoute) (next, gone, fresh 
 			gone = append(gone, r)
 		}
 	}
-	for i, r := range next[head:] {
-		r.rank = head + i
-	}
+	giveRanks(next, head, tail, len(next) != len(old))
 	return next, gone, fresh
 }
 
-// equalEnds returns how many routes the two lists have in common at their beginning and, behind that, at their end.
-func equalEnds(old []*route, sources []*graph.HTTPRoute) (head, tail int) {
-	shorter := min(len(old), len(sources))
-	for head < shorter && old[head].source == sources[head] {
+// giveRanks numbers the routes between the equal ends, and those behind only if they moved.
+func giveRanks(routes []*route, head, tail int, moved bool) {
+	end := len(routes)
+	if !moved {
+		end -= tail
+	}
+	for i := head; i < end; i++ {
+		routes[i].rank = i
+	}
+}
+
+// equalEnds returns how many routes two lists have in common at their beginning and, behind that, at their end.
+func equalEnds(a, b []*graph.HTTPRoute) (head, tail int) {
+	shorter := min(len(a), len(b))
+	for head < shorter && a[head] == b[head] {
 		head++
 	}
-	for tail < shorter-head && old[len(old)-1-tail].source == sources[len(sources)-1-tail] {
+	for tail < shorter-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
 	return head, tail

@@ -10,8 +10,11 @@ package translate
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
@@ -31,10 +34,14 @@ type Translator struct {
 	trusted   []netip.Prefix
 	gateways  []*graph.Gateway
 	listeners listeners
-	routes    []*route
-	paths     paths
-	backends  backends
-	config    model.Config
+	// sources are the last Graph's routes, routes what was made of each.
+	sources  []*graph.HTTPRoute
+	routes   []*route
+	paths    paths
+	backends backends
+	config   model.Config
+	// last is the Graph that config was made from.
+	last *graph.Graph
 }
 
 // New returns a Translator that remembers nothing.
@@ -48,14 +55,25 @@ func New(options Options) *Translator {
 	}
 }
 
+// serviceDiffer is a Graph that can say which Services differ from those of another Graph of the same Builder. Without it,
+// every backend in use is looked up at every call.
+type serviceDiffer interface {
+	ChangedServices(since *graph.Graph) iter.Seq[types.NamespacedName]
+}
+
 // Config says what the data plane must do for a Graph.
 func (t *Translator) Config(g *graph.Graph) model.Config {
-	return t.translate(g.Gateways, g.Routes, g.Backend)
+	var suspects iter.Seq[types.NamespacedName]
+	if differ, can := any(g).(serviceDiffer); can && t.last != nil {
+		suspects = differ.ChangedServices(t.last)
+	}
+	t.last = g
+	return t.translate(g.Gateways, g.Routes, g, suspects)
 }
 
 // translate is Config with the Graph in its parts.
 func (t *Translator) translate(
-	gateways []*graph.Gateway, routes []*graph.HTTPRoute, backend func(graph.BackendKey) *graph.Backend,
+	gateways []*graph.Gateway, routes []*graph.HTTPRoute, source backendSource, suspects iter.Seq[types.NamespacedName],
 ) model.Config {
 	changed := changes{rules: map[string]*model.Rule{}}
 	if !slices.Equal(t.gateways, gateways) {
@@ -64,7 +82,7 @@ func (t *Translator) translate(
 	t.take(routes, &changed)
 	t.paths.settle(&changed)
 	t.listeners.settle(&changed)
-	t.backends.settle(t.namer, backend, &changed)
+	t.backends.settle(t.namer, source, suspects, &changed)
 	changed.apply(&t.config)
 	return t.config
 }
@@ -82,11 +100,11 @@ func (t *Translator) restart(gateways []*graph.Gateway, changed *changes) {
 
 // take makes routes the ones that are translated.
 func (t *Translator) take(routes []*graph.HTTPRoute, changed *changes) {
-	next, gone, fresh := compareRoutes(t.routes, routes)
+	next, gone, fresh := compareRoutes(t.sources, t.routes, routes)
 	for _, r := range gone {
 		t.remove(r, changed)
 	}
-	t.routes = next
+	t.sources, t.routes = routes, next
 	for _, r := range fresh {
 		t.add(r, changed)
 	}

@@ -7,6 +7,7 @@ package translatetest
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/limpet-gateway/limpet/controller/model"
 )
@@ -135,11 +136,18 @@ func valueOf(condition model.Condition, request Request) (value string, found bo
 	return value, found
 }
 
+// compiled remembers expressions: tests ask the same ones over and over.
+var compiled sync.Map
+
 func compare(condition model.Condition, value string) bool {
 	if !condition.Regex {
 		return value == condition.Value
 	}
-	return regexp.MustCompile("^(?:" + condition.Value + ")$").MatchString(value)
+	expression, found := compiled.Load(condition.Value)
+	if !found {
+		expression, _ = compiled.LoadOrStore(condition.Value, regexp.MustCompile("^(?:"+condition.Value+")$"))
+	}
+	return expression.(*regexp.Regexp).MatchString(value)
 }
 
 func answerOf(config model.Config, target model.Target) Answer {

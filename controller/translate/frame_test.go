@@ -1,0 +1,92 @@
+package translate
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+)
+
+func TestAPortIsMadeForEachAddressAndListenerPortOfAValidGateway(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(onPort(81, "x"), on("a.ex.com"), on("b.ex.com"), onPort(82, "y"))
+	w.gateways[0].Listeners[3].Valid = false
+	w.gateways[0].Addresses = append(w.gateways[0].Addresses, netip.MustParseAddr("::1"))
+	w.gateways = append(w.gateways, gateway("invalid", onPort(99, "")))
+	w.gateways[1].Valid = false
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	frame := New(Options{TrustedProxies: trusted}).translate(w.gateways, nil, w, nil).Frame
+
+	four, six, key := w.gateways[0].Addresses[0], w.gateways[0].Addresses[1], w.gateways[0].Key()
+	port := func(address netip.Addr, number uint16) model.Port {
+		return model.Port{
+			ID: portID(key, address.String(), number), Owner: "Gateway default/gw",
+			Address: address, Bind: 8000 + number, Public: number,
+		}
+	}
+	want := model.Frame{TrustedProxies: trusted, Ports: []model.Port{port(four, 80), port(six, 80), port(four, 81), port(six, 81)}}
+	if diff := difference(want, frame); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTLSListenersAreServersOfTheirPort(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(withTLS(onPort(443, "a.ex.com"), "one", "two"), withTLS(onPort(443, ""), "one"))
+	frame := w.config(testTranslator()).Frame
+	key := w.gateways[0].Key()
+	one := model.Certificate{
+		ID: certificateID(w.gateways[0].Listeners[0].Certificates[0].Secret), Owner: "Gateway default/gw", PEM: "chain of one\nkey of one\n",
+	}
+	two := model.Certificate{
+		ID: certificateID(w.gateways[0].Listeners[0].Certificates[1].Secret), Owner: "Gateway default/gw", PEM: "chain of two\nkey of two\n",
+	}
+	want := []model.TLSServer{
+		{ID: tlsServerID(key, "443-a.ex.com"), Owner: "Gateway default/gw", Hostname: "a.ex.com", Certificates: []model.Certificate{one, two}},
+		{ID: tlsServerID(key, "443-"), Owner: "Gateway default/gw", Certificates: []model.Certificate{one}},
+	}
+	if len(frame.Ports) != 1 || !frame.Ports[0].TLS() {
+		t.Fatalf("ports are %+v, want one with TLS", frame.Ports)
+	}
+	if diff := difference(want, frame.Ports[0].Servers); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAPlainListenersRoutesAreNeverServedOnATLSPort(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(withTLS(on("a.ex.com"), "one"), on("b.ex.com"))
+	w.route("b", "b.ex.com", to("b"))
+	config := w.config(testTranslator())
+	checkExchanges(t, config, []exchange{get("b.ex.com/", "404")})
+	if len(config.Frame.Ports[0].Servers) != 1 {
+		t.Errorf("servers are %+v, want one", config.Frame.Ports[0].Servers)
+	}
+}
+
+func TestAFrameThatDidNotChangeIsTheSame(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(withTLS(on("a.ex.com"), "one"))
+	translator := testTranslator()
+	before := w.config(translator).Frame
+	w.route("a", "", to("a"))
+	checkSameFrame(t, before, w.config(translator).Frame)
+	w.gateways = []*graph.Gateway{gateway("gw", withTLS(on("a.ex.com"), "one"))}
+	checkSameFrame(t, before, w.config(translator).Frame)
+	w.gateways = []*graph.Gateway{gateway("gw", withTLS(on("a.ex.com"), "two"))}
+	if after := w.config(translator).Frame; &after.Ports[0] == &before.Ports[0] || before.Ports[0].Servers[0].Certificates[0].PEM[:12] != "chain of one" {
+		t.Error("a changed Frame is not a new one")
+	}
+}
+
+func checkSameFrame(t *testing.T, before, after model.Frame) {
+	t.Helper()
+	if &before.Ports[0] != &after.Ports[0] {
+		t.Error("the ports are another slice although nothing changed")
+	}
+}
