@@ -22,7 +22,8 @@ type Config struct {
 	Hosts table.Table[*Host]
 	// Parents leads from a virtual host's ID to the one that is asked when nothing in it matched.
 	Parents table.Table[*Parent]
-	// Paths leads from PrefixKey, ExactKey or a virtual host and the beginning of its paths to what a request with that path is checked against.
+	// Paths leads from PrefixKey, ExactKey, or a virtual host and a regular expression's literal beginning, to what a
+	// request with that path is checked against.
 	Paths table.Table[*Path]
 	// Rules leads from a rule's ID to what happens to a request that it matched.
 	Rules table.Table[*Rule]

@@ -73,6 +73,18 @@ func TestRegularExpressionsAreBounded(t *testing.T) {
 			},
 			exchanges: []exchange{get("h/a062/x", "old"), get("h/b", "new"), get("h/", "500", sends("x", "1"), sends("y", "1"))},
 		},
+		"from the first match that does not fit, none of its route's with a regular expression does": {
+			world: func() *world {
+				w := oneGateway(on(""))
+				w.route("old", "", to("old", regexes("a", maxRegexes-1)...))
+				w.route("new", "", to("two", prefix("/", headerRegex("x", ".+"), headerRegex("y", ".+"))), to("one", prefix("/", headerRegex("z", ".+"))))
+				w.route("newest", "", to("newest", prefix("/", headerRegex("n", ".+"))))
+				return w
+			},
+			exchanges: []exchange{
+				get("h/", "500", sends("x", "1"), sends("y", "1")), get("h/", "500", sends("z", "1")), get("h/", "newest", sends("n", "1")),
+			},
+		},
 		"a refusal keeps to the conditions that can still be checked": {
 			world: func() *world {
 				w := oneGateway(on(""))

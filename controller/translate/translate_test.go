@@ -93,6 +93,31 @@ func TestAChangedObjectChangesOnlyItsOwnEntries(t *testing.T) {
 	}
 }
 
+func TestNothingIsRememberedOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(on(""), on("*.ex.com"))
+	w.route("a", "a.ex.com *.org", to("a", regexes("a", maxRegexes+1)...), sticky(to("b c"), cookie("")))
+	w.route("b", "", to("b"))
+	translator := testTranslator()
+	w.config(translator)
+	w.routes = nil
+	w.config(translator)
+	for what, count := range map[string]int{
+		"paths": len(translator.paths.entries), "refusals": len(translator.paths.refusals), "refusing": len(translator.paths.refusing),
+		"backends": len(translator.backends.byKey), "services": len(translator.backends.byService), "routes": len(translator.routes),
+	} {
+		if count != 0 {
+			t.Errorf("%d %s are remembered", count, what)
+		}
+	}
+	for _, l := range translator.listeners.byName {
+		if len(l.hosts) != 0 {
+			t.Errorf("%d virtual hosts are remembered", len(l.hosts))
+		}
+	}
+}
+
 func TestCompareRoutes(t *testing.T) {
 	t.Parallel()
 
