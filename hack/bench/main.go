@@ -17,19 +17,21 @@ func main() {
 	rounds := flag.Int("rounds", 5, "how often each subject is measured, in turns")
 	span := flag.Duration("time", 2*time.Second, "how long each measurement lasts")
 	routes := flag.Int("routes", 5000, "routes in the large configuration")
+	changes := flag.Int("changes", 60, "how many changes of each kind are timed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, options{*rounds, *span, *routes}); err != nil {
+	if err := run(ctx, options{*rounds, *span, *routes, *changes}); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
 type options struct {
-	rounds int
-	span   time.Duration
-	routes int
+	rounds  int
+	span    time.Duration
+	routes  int
+	changes int
 }
 
 // run measures everything and returns an error that names each ratio that is over its limit.
@@ -40,6 +42,9 @@ func run(ctx context.Context, o options) error {
 	}
 	defer lab.close()
 	var report report
+	if err := measureChange(ctx, lab, o, &report); err != nil {
+		return err
+	}
 	if err := measureCPU(ctx, lab, o, &report); err != nil {
 		return err
 	}
