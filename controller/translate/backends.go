@@ -3,7 +3,6 @@ package translate
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -22,6 +21,8 @@ type backends struct {
 	byKey map[graph.BackendKey]*usedBackend
 	// byService finds those of a Service by its namespace and name.
 	byService map[types.NamespacedName][]*usedBackend
+	// inUse are all of them, side by side: to walk them is quicker than to walk a map.
+	inUse []*usedBackend
 	// touched are those that came into use or out of it since the last settle.
 	touched []*usedBackend
 }
@@ -30,6 +31,8 @@ type usedBackend struct {
 	key   graph.BackendKey
 	name  string
 	users int
+	// place is where it stands in inUse.
+	place int
 	// source is what the last Config's entry was made from; made says that there is one.
 	source *graph.Backend
 	made   bool
@@ -52,8 +55,9 @@ func newBackends() backends {
 func (b *backends) use(key graph.BackendKey) {
 	used := b.byKey[key]
 	if used == nil {
-		used = &usedBackend{key: key, name: backendName(key)}
+		used = &usedBackend{key: key, name: backendName(key), place: len(b.inUse)}
 		b.byKey[key] = used
+		b.inUse = append(b.inUse, used)
 		b.byService[used.service()] = append(b.byService[used.service()], used)
 		b.touched = append(b.touched, used)
 	}
@@ -80,7 +84,10 @@ func (b *backends) settle(n namer, source backendSource, suspects iter.Seq[types
 	}
 	b.touched = b.touched[:0]
 	if suspects == nil {
-		suspects = maps.Keys(b.byService)
+		for _, used := range b.inUse {
+			n.refresh(used, source, changed)
+		}
+		return
 	}
 	for service := range suspects {
 		for _, used := range b.byService[service] {
@@ -91,6 +98,9 @@ func (b *backends) settle(n namer, source backendSource, suspects iter.Seq[types
 
 func (b *backends) drop(used *usedBackend, changed *changes) {
 	delete(b.byKey, used.key)
+	last := b.inUse[len(b.inUse)-1]
+	b.inUse[used.place], last.place = last, used.place
+	b.inUse = b.inUse[:len(b.inUse)-1]
 	rest := slices.DeleteFunc(b.byService[used.service()], func(other *usedBackend) bool { return other == used })
 	if b.byService[used.service()] = rest; len(rest) == 0 {
 		delete(b.byService, used.service())

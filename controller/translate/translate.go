@@ -63,12 +63,20 @@ type serviceDiffer interface {
 
 // Config says what the data plane must do for a Graph.
 func (t *Translator) Config(g *graph.Graph) model.Config {
-	var suspects iter.Seq[types.NamespacedName]
-	if differ, can := any(g).(serviceDiffer); can && t.last != nil {
-		suspects = differ.ChangedServices(t.last)
-	}
+	suspects := t.suspects(g)
 	t.last = g
 	return t.translate(g.Gateways, g.Routes, g, suspects)
+}
+
+// suspects are the Services that may have changed; nil if that is not known.
+func (t *Translator) suspects(g *graph.Graph) iter.Seq[types.NamespacedName] {
+	if t.last == nil {
+		return slices.Values([]types.NamespacedName(nil)) // every backend is new
+	}
+	if differ, can := any(g).(serviceDiffer); can {
+		return differ.ChangedServices(t.last)
+	}
+	return nil
 }
 
 // translate is Config with the Graph in its parts.
