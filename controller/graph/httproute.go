@@ -86,7 +86,7 @@ func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState
 	state := &routeState{source: source}
 	parents := findParents(in, source)
 	for i := range parents {
-		state.needs = append(state.needs, parents[i].key)
+		state.needs = append(state.needs, parents[i].needs...)
 	}
 	parents = slices.DeleteFunc(parents, func(p parentDraft) bool { return p.gateway == nil })
 	if len(parents) == 0 {

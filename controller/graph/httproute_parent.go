@@ -25,6 +25,7 @@ type parentDraft struct {
 	key objectKey
 	// gateway is nil if the parent is not ours.
 	gateway *Gateway
+	needs   []objectKey
 }
 
 // findParents follows all parentRefs.
@@ -33,7 +34,7 @@ func findParents(in *routeInput, source *gatewayv1.HTTPRoute) []parentDraft {
 	for i := range parents {
 		ref := &source.Spec.ParentRefs[i]
 		parents[i] = parentDraft{ref: ref, key: parentKey(source, ref)}
-		parents[i].gateway = in.gatewayOf(parents[i].key)
+		parents[i].gateway, parents[i].needs = in.gatewayOf(parents[i].key)
 	}
 	return parents
 }
@@ -46,18 +47,18 @@ func parentKey(source *gatewayv1.HTTPRoute, ref *gatewayv1.ParentReference) obje
 	return objectKey{kind, string(valueOr(ref.Namespace, gatewayv1.Namespace(source.Namespace))), string(ref.Name)}
 }
 
-// gatewayOf returns the Gateway of ours that a parent is, or that a ListenerSet belongs to.
-func (in *routeInput) gatewayOf(parent objectKey) *Gateway {
+// gatewayOf returns the Gateway that a parent is, or that a ListenerSet belongs to, and what that depends on.
+func (in *routeInput) gatewayOf(parent objectKey) (*Gateway, []objectKey) {
+	needs := []objectKey{parent}
 	name := types.NamespacedName{Namespace: parent.namespace, Name: parent.name}
-	switch parent.kind {
-	case kindGateway:
-		return in.gateways[name]
-	case kindListenerSet:
-		if owner, found := in.listenerSets[name]; found {
-			return in.gateways[owner]
-		}
+	if owner, found := in.listenerSets[name]; found && parent.kind == kindListenerSet {
+		parent = objectKey{kindGateway, owner.Namespace, owner.Name}
+		needs, name = append(needs, parent), owner
 	}
-	return nil
+	if parent.kind != kindGateway {
+		return nil, needs
+	}
+	return in.gateways[name], needs
 }
 
 // attach says what comes of a parentRef, and whether the labels of the route's namespace mattered.
