@@ -112,9 +112,15 @@ func (s *Store) forget(updates []*Update) {
 	slices.SortFunc(s.order, compareObjects)
 }
 
+// compareObjects orders by kind, the ones that others refer to first, then by namespace and name.
 func compareObjects(a, b Object) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.APIVersion, b.APIVersion))
+	return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
+}
+
+func rank(kind string) int {
+	kinds := []string{"GatewayClass", "Gateway", "HTTPRoute", kind}
+	return slices.Index(kinds, kind)
 }
 
 // Sort puts Updates in the order of kind, namespace and name.

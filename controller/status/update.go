@@ -121,3 +121,18 @@ func Good(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionFalse
 	}
 }
+
+// Refused says whether something of the object is not served, or not as its owner asked for.
+func (u *Update) Refused() bool {
+	for _, section := range u.Sections() {
+		for _, c := range section.Conditions {
+			switch c.Type {
+			case "Accepted", "Programmed", "ResolvedRefs", "Conflicted", "PartiallyInvalid":
+				if !Good(c) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
