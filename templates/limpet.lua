@@ -49,7 +49,7 @@ end
 -- Conditions ---------------------------------------------------------------------------------------------------------
 
 local function parse_condition(line)
-  local on, name, operator, value = line:match("^(%a)([^=~]*)([=~])(.*);$")
+  local on, operator, name, value = line:match("^(%a)([=~])([^=]*)=(.*);$")
   if not on then return nil end
   local condition = { on = on, name = name, value = value }
   if operator == "~" then
@@ -89,9 +89,24 @@ local function header_value(txn, name)
   return table.concat(values, ",")
 end
 
-local function query_value(txn, name)
-  local value = txn.f:url_param(name)
-  return value and txn.c:url_dec(value, 1)
+local function decode(text)
+  if not text:find("[+%%]") then return text end
+  text = text:gsub("+", " "):gsub("%%(%x%x)", function(code) return string.char(tonumber(code, 16)) end)
+  return text
+end
+
+-- query_value reads the parameters once: HAProxy's own fetch takes ";" and a second "?" for separators, and neither decodes
+-- names nor knows a parameter without a value. Of a repeated one the first counts.
+local function query_value(txn, name, seen)
+  if not seen.arguments then
+    seen.arguments = {}
+    for part in txn.sf:query():gmatch("[^&]+") do
+      local key, value = part:match("^([^=]*)=?(.*)$")
+      key = decode(key)
+      seen.arguments[key] = seen.arguments[key] or decode(value)
+    end
+  end
+  return seen.arguments[name]
 end
 
 -- seen remembers a request's values, so that a header that many candidates ask for is fetched once.
@@ -102,7 +117,7 @@ local function value_of(txn, condition, seen)
     if condition.on == "m" then value = txn.f:method()
     elseif condition.on == "p" then value = txn.f:path()
     elseif condition.on == "h" then value = header_value(txn, condition.name)
-    else value = query_value(txn, condition.name) end
+    else value = query_value(txn, condition.name, seen) end
     if value == nil then value = false end
     seen[id] = value
   end

@@ -88,14 +88,14 @@ func conditionLine(c model.Condition) (string, error) {
 	letter, known := map[model.ConditionOn]string{
 		model.OnMethod: "m", model.OnHeader: "h", model.OnQuery: "q", model.OnPath: "p",
 	}[c.On]
-	if !known || strings.ContainsAny(c.Name, "=~ ") {
+	if !known || strings.ContainsAny(c.Name, "= ") {
 		return "", fmt.Errorf("a condition on %s %q cannot be written", c.On, c.Name)
 	}
 	operator := "="
 	if c.Regex {
 		operator = "~"
 	}
-	return letter + c.Name + operator + c.Value + ";", nil
+	return letter + operator + c.Name + "=" + c.Value + ";", nil
 }
 
 // target is where a request goes, as the rules of the routing block read it: a slot, or a rule.
