@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +22,19 @@ func (g *Graph) Backend(key BackendKey) *Backend {
 		return nil
 	}
 	return service.backend(key.Port)
+}
+
+// ChangedServices names the Services for which Backend may give something else than in another Graph of the same Builder,
+// in no particular order. It costs what differs.
+func (g *Graph) ChangedServices(since *Graph) iter.Seq[types.NamespacedName] {
+	return func(yield func(types.NamespacedName) bool) {
+		for c := range g.backends.Diff(since.backends) {
+			namespace, name, _ := strings.Cut(c.Key, "/")
+			if !yield(types.NamespacedName{Namespace: namespace, Name: name}) {
+				return
+			}
+		}
+	}
 }
 
 // backends lead from a Service's namespace and name to what is known about it.

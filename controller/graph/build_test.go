@@ -3,19 +3,15 @@ package graph
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
-	"reflect"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
@@ -180,259 +176,27 @@ func TestAnOlderGraphKeepsItsBackends(t *testing.T) {
 	}
 }
 
-// equal compares Graphs deeply, with all that they say when asked.
-func equal(t *testing.T, got, want *Graph) {
-	t.Helper()
-	options := cmp.Options{
-		cmpopts.IgnoreUnexported(Graph{}, Listener{}), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty(),
+func TestAGraphNamesTheServicesThatChanged(t *testing.T) {
+	snapshot := read(t, pairOfAll)
+	builder := NewBuilder(Options{})
+	before := builder.Build(snapshot)
+	changed := func(g *Graph) string {
+		names := slices.Collect(g.ChangedServices(before))
+		slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+		return fmt.Sprint(names)
 	}
-	// The fast way first: only cmp knows that nil and empty are equal here.
-	same := reflect.DeepEqual(got.Gateways, want.Gateways) && reflect.DeepEqual(got.Routes, want.Routes) &&
-		reflect.DeepEqual(got.Others, want.Others) && reflect.DeepEqual(got.Unclaimed, want.Unclaimed)
-	if !same || !reflect.DeepEqual(got.Classes, want.Classes) {
-		if difference := cmp.Diff(want, got, options); difference != "" {
-			t.Fatalf("want -, got +:\n%s", difference)
-		}
+	snapshot.HTTPRoutes = snapshot.HTTPRoutes.Without("default", "r1")
+	if got := changed(builder.Build(snapshot)); got != "[]" {
+		t.Error(got)
 	}
-	for i := range want.Gateways {
-		for j, listener := range want.Gateways[i].Listeners {
-			if a, b := got.AttachedRoutes(got.Gateways[i].Listeners[j]), want.AttachedRoutes(listener); a != b {
-				t.Fatalf("%s/%s has %d attached routes, want %d", want.Gateways[i].Key(), listener.Name, a, b)
-			}
-		}
+	snapshot.EndpointSlices = snapshot.EndpointSlices.Without("default", "e1")
+	snapshot.Services = snapshot.Services.Without("other", "s2")
+	if got := changed(builder.Build(snapshot)); got != "[default/s1 other/s2]" {
+		t.Error(got)
 	}
-	if len(got.attached) != len(want.attached) {
-		t.Fatalf("counts for %d listeners, want %d", len(got.attached), len(want.attached))
+	for range builder.Build(snapshot).ChangedServices(before) {
+		break // A caller may stop.
 	}
-	for _, namespace := range []string{"a", "b"} {
-		for i := range 5 {
-			for port := range int32(3) {
-				key := BackendKey{namespace, fmt.Sprintf("s%d", i), 80 + port}
-				if !reflect.DeepEqual(got.Backend(key), want.Backend(key)) {
-					t.Fatalf("%v\n%s", key, cmp.Diff(want.Backend(key), got.Backend(key), options))
-				}
-			}
-		}
-	}
-}
-
-func TestABuilderThatRemembersGivesWhatAFreshOneGives(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(5) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			w := world{rand.New(rand.NewPCG(seed, 1))}
-			var snapshot cluster.Snapshot
-			builder := NewBuilder(Options{})
-			var snapshots []cluster.Snapshot
-			var graphs []*Graph
-			for step := range 120 {
-				for range 1 + w.IntN(3) {
-					w.edit(&snapshot)
-				}
-				snapshots, graphs = append(snapshots, snapshot), append(graphs, builder.Build(snapshot))
-				equal(t, graphs[step], NewBuilder(Options{}).Build(snapshot))
-				// And an older one is what it was.
-				past := w.IntN(step + 1)
-				equal(t, graphs[past], NewBuilder(Options{}).Build(snapshots[past]))
-			}
-		})
-	}
-}
-
-// world makes objects with few names, so that they meet.
-type world struct{ *rand.Rand }
-
-func (w world) pick(of ...string) string { return of[w.IntN(len(of))] }
-
-func (w world) chance(percent int) bool { return w.IntN(100) < percent }
-
-func (w world) meta(kind string, count int) metav1.ObjectMeta {
-	meta := metav1.ObjectMeta{Namespace: w.pick("a", "b"), Name: fmt.Sprintf("%s%d", kind, w.IntN(count)), Generation: w.Int64N(9)}
-	if w.chance(50) {
-		meta.CreationTimestamp = metav1.NewTime(time.Unix(w.Int64N(3), 0))
-	}
-	return meta
-}
-
-// put replaces or removes one object.
-func put[T object](w world, all *cluster.Objects[T], object T) {
-	if w.chance(25) {
-		*all = all.Without(object.GetNamespace(), object.GetName())
-		return
-	}
-	*all = all.With(object)
-}
-
-func (w world) edit(s *cluster.Snapshot) {
-	switch w.IntN(12) {
-	case 0:
-		put(w, &s.GatewayClasses, w.class())
-	case 1, 2:
-		put(w, &s.Gateways, w.gateway())
-	case 3, 4, 5:
-		put(w, &s.HTTPRoutes, w.route())
-	case 6:
-		put(w, &s.ReferenceGrants, w.grant())
-	case 7:
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.pick("a", "b"), Labels: map[string]string{"team": w.pick("red", "blue")}}}
-		put(w, &s.Namespaces, namespace)
-	case 8:
-		put(w, &s.Services, w.service())
-	case 9:
-		put(w, &s.EndpointSlices, w.slice())
-	case 10:
-		put(w, &s.Secrets, w.secret())
-	default:
-		s.Others = w.others(s.Others)
-	}
-}
-
-func (w world) class() *gatewayv1.GatewayClass {
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: w.pick("c0", "c1")}}
-	class.Spec.ControllerName = gatewayv1.GatewayController(w.pick(DefaultControllerName, DefaultControllerName, "example.com/other"))
-	if w.chance(10) {
-		class.Spec.ParametersRef = &gatewayv1.ParametersReference{Name: "p"}
-	}
-	return class
-}
-
-func (w world) gateway() *gatewayv1.Gateway {
-	gateway := &gatewayv1.Gateway{ObjectMeta: w.meta("gw", 3)}
-	gateway.Spec.GatewayClassName = gatewayv1.ObjectName(w.pick("c0", "c0", "c1", "c2"))
-	for i := range 1 + w.IntN(4) {
-		from := gatewayv1.FromNamespaces(w.pick("All", "All", "Same", "Selector"))
-		listener := gatewayv1.Listener{
-			Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: int32(80 + w.IntN(3)), Protocol: gatewayv1.ProtocolType(w.pick("HTTP", "HTTP", "HTTPS", "TCP")),
-			AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{
-				From: &from, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}}},
-		}
-		if hostname := gatewayv1.Hostname(w.pick("", "a.com", "*.a.com")); hostname != "" {
-			listener.Hostname = &hostname
-		}
-		if listener.Protocol == "HTTPS" {
-			namespace := gatewayv1.Namespace(w.pick("a", "b"))
-			listener.TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{
-				{Name: gatewayv1.ObjectName(w.pick("x0", "x1")), Namespace: &namespace}}}
-		}
-		gateway.Spec.Listeners = append(gateway.Spec.Listeners, listener)
-	}
-	if w.chance(30) {
-		gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: w.pick("10.0.0.1", "0.0.0.0", "x")}}
-	}
-	return gateway
-}
-
-func (w world) route() *gatewayv1.HTTPRoute {
-	route := &gatewayv1.HTTPRoute{ObjectMeta: w.meta("r", 6)}
-	for range w.IntN(3) {
-		namespace, kind := gatewayv1.Namespace(w.pick("a", "b")), gatewayv1.Kind(w.pick("Gateway", "Gateway", "Gateway", "ListenerSet", "Service"))
-		ref := gatewayv1.ParentReference{Name: gatewayv1.ObjectName(fmt.Sprintf("gw%d", w.IntN(4))), Namespace: &namespace, Kind: &kind}
-		if section := gatewayv1.SectionName(w.pick("l0", "l1", "l9")); w.chance(30) {
-			ref.SectionName = &section
-		}
-		route.Spec.ParentRefs = append(route.Spec.ParentRefs, ref)
-	}
-	if w.chance(50) {
-		route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(w.pick("a.com", "b.a.com", "*.a.com", "BAD"))}
-	}
-	for range 1 + w.IntN(3) {
-		route.Spec.Rules = append(route.Spec.Rules, w.rule())
-	}
-	return route
-}
-
-func (w world) rule() gatewayv1.HTTPRouteRule {
-	var rule gatewayv1.HTTPRouteRule
-	path := w.pick("/", "/a", "/a/", "bad")
-	rule.Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Value: &path}}}
-	for range w.IntN(3) {
-		namespace, port := gatewayv1.Namespace(w.pick("a", "b")), int32(80+w.IntN(3))
-		ref := gatewayv1.HTTPBackendRef{}
-		ref.Name, ref.Namespace, ref.Port = gatewayv1.ObjectName(fmt.Sprintf("s%d", w.IntN(5))), &namespace, &port
-		if w.chance(10) {
-			group, kind := gatewayv1.Group(groupExperimental), gatewayv1.Kind("XBackend")
-			ref.Group, ref.Kind, ref.Port = &group, &kind, nil
-		}
-		rule.BackendRefs = append(rule.BackendRefs, ref)
-	}
-	if w.chance(10) {
-		rule.Retry = &gatewayv1.HTTPRouteRetry{}
-	}
-	if w.chance(30) {
-		rule.SessionPersistence = &gatewayv1.SessionPersistence{Cookie: &gatewayv1.CookieConfig{}}
-	}
-	return rule
-}
-
-func (w world) grant() *gatewayv1beta1.ReferenceGrant {
-	grant := &gatewayv1beta1.ReferenceGrant{ObjectMeta: w.meta("g", 2)}
-	grant.Spec.From = []gatewayv1.ReferenceGrantFrom{
-		{Group: gatewayv1.GroupName, Kind: gatewayv1.Kind(w.pick("HTTPRoute", "Gateway")), Namespace: gatewayv1.Namespace(w.pick("a", "b"))}}
-	grant.Spec.To = []gatewayv1.ReferenceGrantTo{{Kind: gatewayv1.Kind(w.pick("Service", "Secret"))}}
-	return grant
-}
-
-func (w world) service() *corev1.Service {
-	service := &corev1.Service{ObjectMeta: w.meta("s", 5)}
-	for i := range 1 + w.IntN(3) {
-		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("p", i), Port: int32(80 + i)})
-	}
-	switch {
-	case w.chance(10):
-		service.Spec.Type = corev1.ServiceTypeExternalName
-	case w.chance(10):
-		service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-	}
-	return service
-}
-
-func (w world) slice() *discoveryv1.EndpointSlice {
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: w.meta("e", 8), AddressType: discoveryv1.AddressType(w.pick("IPv4", "IPv4", "IPv4", "FQDN"))}
-	slice.Labels = map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("s%d", w.IntN(5))}
-	for i := range 1 + w.IntN(3) {
-		name, port := fmt.Sprint("p", i), int32(8080+w.IntN(2))
-		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port})
-	}
-	for range w.IntN(4) {
-		ready, serving := w.chance(50), w.chance(70)
-		endpoint := discoveryv1.Endpoint{
-			Addresses: []string{fmt.Sprintf("10.0.0.%d", w.IntN(6))}, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving},
-		}
-		if w.chance(70) {
-			endpoint.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: fmt.Sprintf("p%d", w.IntN(6))}
-		}
-		slice.Endpoints = append(slice.Endpoints, endpoint)
-	}
-	return slice
-}
-
-func (w world) secret() *corev1.Secret {
-	fresh := secret(goodPair().crt, w.pick(goodPair().key, goodPair().key, "x"))
-	fresh.ObjectMeta = w.meta("x", 2)
-	return fresh
-}
-
-// others replaces one of some objects without type.
-func (w world) others(all []*unstructured.Unstructured) []*unstructured.Unstructured {
-	kind := w.pick("BackendTLSPolicy", "GRPCRoute", "ListenerSet", "XBackend")
-	fresh := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}}
-	fresh.SetNamespace(w.pick("a", "b"))
-	fresh.SetName(fmt.Sprintf("gw%d", w.IntN(3)))
-	parent := map[string]any{"name": fmt.Sprintf("gw%d", w.IntN(3))}
-	fresh.Object["spec"] = map[string]any{"parentRef": parent, "parentRefs": []any{parent}}
-	if kind == "BackendTLSPolicy" {
-		target := map[string]any{"group": "", "kind": "Service", "name": fmt.Sprintf("s%d", w.IntN(5)), "sectionName": w.pick("", "p0")}
-		fresh.Object["spec"] = map[string]any{"targetRefs": []any{target}}
-	}
-	same := func(other *unstructured.Unstructured) bool {
-		return other.GetKind() == kind && nameOf(other) == nameOf(fresh)
-	}
-	all = slices.DeleteFunc(slices.Clone(all), same)
-	if w.chance(70) {
-		all = append(all, fresh)
-	}
-	return all
 }
 
 func TestSplice(t *testing.T) {

@@ -125,15 +125,15 @@ func (b *gatewayBuild) readBackendTLS(d *gatewayDraft) {
 		return
 	}
 	const field = "spec.tls.backend.clientCertificateRef"
-	_, reason, err := b.certificate(d.node.Source.Namespace, tls.Backend.ClientCertificateRef)
+	_, wrong := b.certificate(d.node.Source.Namespace, tls.Backend.ClientCertificateRef)
 	switch {
-	case err == nil:
+	case wrong == nil:
 		d.refs.add(gatewayv1.GatewayReasonInvalidClientCertificateRef,
 			"%s: TLS to backends is not built yet, no backend is shown the certificate", field)
-	case reason == gatewayv1.ListenerReasonRefNotPermitted:
-		d.refs.add(gatewayv1.GatewayReasonRefNotPermitted, "%s: %s", field, err)
+	case wrong.reason == gatewayv1.ListenerReasonRefNotPermitted:
+		d.refs.add(gatewayv1.GatewayReasonRefNotPermitted, "%s: %s", field, wrong.message)
 	default:
-		d.refs.add(gatewayv1.GatewayReasonInvalidClientCertificateRef, "%s: %s", field, err)
+		d.refs.add(gatewayv1.GatewayReasonInvalidClientCertificateRef, "%s: %s", field, wrong.message)
 	}
 }
 

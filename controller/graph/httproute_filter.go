@@ -162,7 +162,8 @@ func (d *ruleDraft) checkHost(field string, change *HeaderChange) {
 	}
 }
 
-// checkOneAction: "Filters specifying multiple actions of the same or different type for any one header name are invalid."
+// checkOneAction enforces that "filters specifying multiple actions of the same or different type for any one header name
+// are invalid", as far as different types go: of one type, the first counts.
 func (d *ruleDraft) checkOneAction(field string, change *HeaderChange) {
 	seen := make(map[string]bool)
 	names := slices.Clone(change.Remove)

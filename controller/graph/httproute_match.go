@@ -104,8 +104,8 @@ func (d *ruleDraft) readPath(source *gatewayv1.HTTPPathMatch, field string) (gat
 // valueMatch is a header or query parameter match, before it is read.
 type valueMatch struct{ kind, name, value string }
 
-// readHeaders compares names without case. "If multiple entries specify equivalent header names, only the first entry
-// MUST be considered for a match."
+// readHeaders compares names without case. Of several entries with equivalent names "only the first entry with an
+// equivalent name MUST be considered for a match".
 func (d *ruleDraft) readHeaders(sources []gatewayv1.HTTPHeaderMatch, field string) []ValueMatch {
 	all := make([]valueMatch, len(sources))
 	for i, source := range sources {

@@ -26,7 +26,7 @@ var reservedHeaders = append([]string{
 }, framing...)
 
 func (d *ruleDraft) readSession() {
-	source := d.source.SessionPersistence
+	source := d.source.SessionPersistence //nolint:staticcheck // deprecated upstream, widely used, and served by us
 	if source == nil {
 		return
 	}

@@ -59,9 +59,9 @@ func (b *gatewayBuild) readCertificates(d *listenerDraft, refs []gatewayv1.Secre
 		return
 	}
 	for i := range refs {
-		certificate, reason, err := b.certificate(d.node.Gateway.Source.Namespace, &refs[i])
-		if err != nil {
-			d.refs.add(reason, "tls.certificateRefs[%d]: %s", i, err)
+		certificate, wrong := b.certificate(d.node.Gateway.Source.Namespace, &refs[i])
+		if wrong != nil {
+			d.refs.add(wrong.reason, "tls.certificateRefs[%d]: %s", i, wrong.message)
 			continue
 		}
 		if !slices.Contains(d.node.Certificates, certificate) {
@@ -73,26 +73,31 @@ func (b *gatewayBuild) readCertificates(d *listenerDraft, refs []gatewayv1.Secre
 // certificate follows a reference to a Secret of a Gateway in the given namespace.
 func (b *gatewayBuild) certificate(
 	namespace string, ref *gatewayv1.SecretObjectReference,
-) (*Certificate, gatewayv1.ListenerConditionReason, error) {
-	invalid := gatewayv1.ListenerReasonInvalidCertificateRef
+) (*Certificate, *problem[gatewayv1.ListenerConditionReason]) {
 	if group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Secret"); group != "" || kind != "Secret" {
-		return nil, invalid, fmt.Errorf("%s %q in group %q cannot hold a certificate, only a Secret can", kind, ref.Name, group)
+		return nil, invalidCertificate("%s %q in group %q cannot hold a certificate, only a Secret can", kind, ref.Name, group)
 	}
 	target := objectKey{"Secret", string(valueOr(ref.Namespace, gatewayv1.Namespace(namespace))), string(ref.Name)}
 	if !b.grants.permits(referrer{gatewayv1.GroupName, "Gateway", namespace}, target) {
-		return nil, gatewayv1.ListenerReasonRefNotPermitted, fmt.Errorf(
+		return nil, &problem[gatewayv1.ListenerConditionReason]{gatewayv1.ListenerReasonRefNotPermitted, fmt.Sprintf(
 			"no ReferenceGrant in namespace %q lets Gateways of namespace %q refer to Secret %q",
-			target.namespace, namespace, target.name)
+			target.namespace, namespace, target.name)}
 	}
 	name := types.NamespacedName{Namespace: target.namespace, Name: target.name}
 	secret, found := b.secrets.Get(name.Namespace, name.Name)
 	b.usedSecrets[name] = secret
 	if !found {
-		return nil, invalid, fmt.Errorf("Secret %s does not exist", name)
+		return nil, invalidCertificate("Secret %s does not exist", name)
 	}
 	certificate, err := b.certificates.read(secret)
 	if err != nil {
-		return nil, invalid, fmt.Errorf("Secret %s %w", name, err)
+		return nil, invalidCertificate("Secret %s %s", name, err)
 	}
-	return certificate, "", nil
+	return certificate, nil
+}
+
+func invalidCertificate(format string, args ...any) *problem[gatewayv1.ListenerConditionReason] {
+	return &problem[gatewayv1.ListenerConditionReason]{
+		gatewayv1.ListenerReasonInvalidCertificateRef, fmt.Sprintf(format, args...),
+	}
 }
