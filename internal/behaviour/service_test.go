@@ -1,0 +1,97 @@
+package behaviour
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// service is a Service with its pods.
+type service struct {
+	name string
+	pods []*pod
+	// bare services have an object and no pod, of absent ones there is not even an object.
+	slices int // EndpointSlices that the pods are spread over; 1 by default
+	made   int
+}
+
+// manifest is the Service with its EndpointSlices.
+func (s *service) manifest() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `---
+apiVersion: v1
+kind: Service
+metadata: {name: %s}
+spec: {ports: [{name: http, port: 80, targetPort: http}]}
+`, s.name)
+	parts := make([]string, max(1, s.slices))
+	for i, pod := range s.pods {
+		if !pod.gone {
+			parts[i%len(parts)] += pod.endpoint()
+		}
+	}
+	for i, endpoints := range parts {
+		if endpoints == "" {
+			endpoints = "[]\n"
+		} else {
+			endpoints = "\n" + endpoints
+		}
+		fmt.Fprintf(&b, `---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: %s-%d, labels: {kubernetes.io/service-name: %[1]s}}
+addressType: IPv4
+ports: [{name: http, port: %[3]d}]
+endpoints: %s`, s.name, i+1, podPort, endpoints)
+	}
+	return b.String()
+}
+
+// service returns the Service of that name.
+func (w *World) service(name string) *service {
+	for _, s := range w.services {
+		if s.name == name {
+			return s
+		}
+	}
+	panic("no service " + name)
+}
+
+// pod returns the pod of that name.
+func (w *World) pod(name string) *pod {
+	for _, s := range w.services {
+		for _, p := range s.pods {
+			if p.name == name {
+				return p
+			}
+		}
+	}
+	panic("no pod " + name)
+}
+
+// addPod starts one more pod.
+func (w *World) addPod(t testing.TB, s *service) *pod {
+	t.Helper()
+	s.made++
+	w.addresses++
+	p := newPod(s.name, fmt.Sprintf("%s-%d", s.name, s.made), w.block.address(9+w.addresses))
+	p.start(t)
+	w.t.Cleanup(p.stop)
+	s.pods = append(s.pods, p)
+	return p
+}
+
+// scale gives a Service that many pods: new ones are added, the last ones go.
+func (w *World) scale(t testing.TB, name string, count int) {
+	t.Helper()
+	s := w.service(name)
+	for len(s.pods) < count {
+		w.addPod(t, s)
+	}
+	gone := s.pods[count:]
+	s.pods = s.pods[:count:count]
+	w.Sync(t)
+	for _, p := range gone {
+		p.stop()
+	}
+}
