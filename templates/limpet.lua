@@ -53,8 +53,7 @@ local function parse_condition(line)
   if not on then return nil end
   local condition = { on = on, name = name, value = value }
   if operator == "~" then
-    condition.regex = compile(value)
-    condition.never = condition.regex == nil
+    condition.expression, condition.regex = value, compile(value)
   end
   return condition
 end
@@ -124,14 +123,24 @@ local function value_of(txn, condition, seen)
   return value
 end
 
+-- matches evaluates an expression, within bounds. One that cannot be evaluated ends the search: to go on as if it did not
+-- match would send the request where its owner did not want it.
+local function matches(condition, value, seen)
+  seen.regexes = seen.regexes + 1
+  if seen.regexes > MAX_REGEXES or not condition.regex then
+    seen.failed = true
+    return false
+  end
+  return condition.regex:match(value)
+end
+
 local function holds(txn, candidate, seen)
   for i = 1, #candidate do
     local condition = candidate[i]
     local value = value_of(txn, condition, seen)
-    if not value or condition.never then return false end
-    if condition.regex then
-      seen.regexes = seen.regexes + 1
-      if seen.regexes > MAX_REGEXES or not condition.regex:match(value) then return false end
+    if not value then return false end
+    if condition.expression then
+      if not matches(condition, value, seen) then return false end
     elseif value ~= condition.value then
       return false
     end
@@ -150,6 +159,7 @@ local function within(txn, key, target, seen)
     if not group then return nil end
     for i = 1, #group do
       if holds(txn, group[i], seen) then return group[i].target end
+      if seen.failed then return "500" end
     end
     key = key:sub(1, group.length - 1)
     target = paths:lookup(key)
