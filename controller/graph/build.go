@@ -79,7 +79,7 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	b.last = snapshot
 	return &Graph{
 		Classes: b.classes.ours, Gateways: b.gateways, Routes: b.routes.shown, Others: b.others.nodes,
-		Unclaimed: slices.Concat(b.unclaimed, b.routes.unclaimed),
+		Unclaimed: slices.Concat(b.classes.others, b.unclaimed, b.routes.unclaimed, b.others.unclaimed),
 		backends:  b.services, attached: b.routes.attached,
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/limpet-gateway/limpet/controller/conditions"
 )
 
-// classes are all GatewayClasses: ours as nodes, and who controls each.
+// classes are all GatewayClasses: ours as nodes, others with the reason, and who controls each.
 type classes struct {
 	ours        []*GatewayClass
+	others      []*Unclaimed
 	byName      map[string]*GatewayClass
 	controllers map[string]gatewayv1.GatewayController
 }
@@ -29,6 +30,8 @@ func newClasses(all cluster.Objects[*gatewayv1.GatewayClass], controller string,
 		}
 		result.controllers[source.Name] = source.Spec.ControllerName
 		if string(source.Spec.ControllerName) != controller {
+			result.others = append(result.others, &Unclaimed{Kind: "GatewayClass", Name: source.Name,
+				Message: fmt.Sprintf("its controllerName is %q, not %s.", source.Spec.ControllerName, controller)})
 			continue
 		}
 		node := last.byName[source.Name]

@@ -53,15 +53,26 @@ spec: {parentRefs: [{name: a}, {name: s, kind: Service, group: ""}]}
 ---
 kind: HTTPRoute
 metadata: {name: s, namespace: default}
-spec: {}`)
+spec: {}
+---
+kind: GRPCRoute
+apiVersion: gateway.networking.k8s.io/v1
+metadata: {name: t, namespace: default}
+spec: {parentRefs: [{name: a}]}
+---
+kind: Deployment
+apiVersion: apps/v1
+metadata: {name: t, namespace: default}`)
 	if len(g.Classes)+len(g.Gateways)+len(g.Routes) != 0 {
 		t.Error("something is taken for ours")
 	}
 	want := []Unclaimed{
+		{"GatewayClass", "", "other", `its controllerName is "example.com/other", not limpet.dev/gateway-controller.`},
 		{"Gateway", "default", "a", `its GatewayClass "other" has controllerName "example.com/other", not limpet.dev/gateway-controller.`},
 		{"Gateway", "default", "b", `no GatewayClass named "missing" exists: add one with controllerName limpet.dev/gateway-controller.`},
 		{"HTTPRoute", "default", "r", "none of its parentRefs leads to a Gateway of ours: Gateway default/a, Service. default/s."},
 		{"HTTPRoute", "default", "s", "it has no parentRefs."},
+		{"GRPCRoute", "default", "t", "it has nothing to do with a Gateway of ours; its kind is not served yet."},
 	}
 	for i, unclaimed := range g.Unclaimed {
 		if *unclaimed != want[i] {

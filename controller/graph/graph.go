@@ -28,8 +28,8 @@ type Graph struct {
 	Routes []*HTTPRoute
 	// Others are objects of kinds that Limpet does not serve (yet) and that refer to us, with the conditions that say so.
 	Others []*Other
-	// Unclaimed are Gateways and HTTPRoutes that are not ours, each with the reason: who works with files wants to know why
-	// an object gets no status. In a cluster they are other controllers' business.
+	// Unclaimed are objects of the Gateway API that are not ours, each with the reason: who works with files wants to know
+	// why an object gets no status. In a cluster they are other controllers' business.
 	Unclaimed []*Unclaimed
 
 	backends backends
@@ -39,7 +39,7 @@ type Graph struct {
 // AttachedRoutes is the number of accepted routes that attach to a listener of this Graph, valid or not.
 func (g *Graph) AttachedRoutes(listener *Listener) int { return g.attached[listener] }
 
-// Unclaimed is a Gateway or HTTPRoute that is not ours.
+// Unclaimed is an object of the Gateway API that is not ours.
 type Unclaimed struct {
 	Kind, Namespace, Name string
 	// Message says why.

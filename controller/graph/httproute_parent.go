@@ -114,20 +114,20 @@ func (a *attachment) listeners() ([]*Listener, *problem[gatewayv1.RouteCondition
 	matching := filter(a.parent.gateway.Listeners, func(l *Listener) bool { return selects(a.parent.ref, l) })
 	if len(matching) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingParent,
-			fmt.Sprintf("Gateway %s has no listener%s, it has %s", gateway, describeRef(a.parent.ref),
-				listListeners(a.parent.gateway.Listeners))}
+			fmt.Sprintf("Gateway %s has no listener%s", gateway, describeRef(a.parent.ref)) +
+				a.describe(", it has ", a.parent.gateway.Listeners)}
 	}
 	allowed := filter(matching, a.allows)
 	if len(allowed) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNotAllowedByListeners,
-			fmt.Sprintf("no listener of Gateway %s allows HTTPRoutes of namespace %q: %s", gateway, a.source.Namespace,
-				listListeners(matching))}
+			fmt.Sprintf("no listener of Gateway %s allows HTTPRoutes of namespace %q", gateway, a.source.Namespace) +
+				a.describe(": ", matching)}
 	}
 	shared := filter(allowed, a.sharesHostname)
 	if len(shared) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingListenerHostname,
-			fmt.Sprintf("no hostname of the route (%q) matches one of a listener of Gateway %s: %s",
-				a.source.Spec.Hostnames, gateway, listListeners(allowed))}
+			fmt.Sprintf("no hostname of the route (%q) matches one of a listener of Gateway %s",
+				a.source.Spec.Hostnames, gateway) + a.describe(": ", allowed)}
 	}
 	return shared, nil
 }
@@ -159,22 +159,31 @@ func describeRef(ref *gatewayv1.ParentReference) string {
 	return text
 }
 
-func listListeners(listeners []*Listener) string {
+// describe lists listeners for those who may know: a Gateway that lets no route of a namespace attach is not shown there.
+func (a *attachment) describe(introduction string, listeners []*Listener) string {
+	owner := a.parent.gateway
+	if owner.Source.Namespace != a.source.Namespace && !slices.ContainsFunc(owner.Listeners, a.permits) {
+		return ""
+	}
 	if len(listeners) == 0 {
-		return "none"
+		return introduction + "none"
 	}
 	texts := make([]string, len(listeners))
 	for i, listener := range listeners {
 		texts[i] = fmt.Sprintf("%q (port %d, hostname %q)", listener.Name, listener.Source.Port, listener.Hostname)
 	}
-	return strings.Join(texts, ", ")
+	return introduction + strings.Join(texts, ", ")
 }
 
-func (a *attachment) allows(listener *Listener) bool {
-	return listener.supports("HTTPRoute") && listener.permits(a.source.Namespace, func() labels.Set {
+func (a *attachment) permits(listener *Listener) bool {
+	return listener.permits(a.source.Namespace, func() labels.Set {
 		a.asked = true
 		return a.in.namespaces.labels(a.source.Namespace)
 	})
+}
+
+func (a *attachment) allows(listener *Listener) bool {
+	return listener.supports("HTTPRoute") && a.permits(listener)
 }
 
 // sharesHostname: a route that names hostnames, none of them valid, shares none. It must not take all.

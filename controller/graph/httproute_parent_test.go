@@ -76,6 +76,16 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
+func TestAGatewayIsNotShownToThoseWhomItDoesNotLetAttach(t *testing.T) {
+	for _, section := range []string{"a", "x"} {
+		g := build(t, class+gatewayWith("gw", "listeners: [{name: a, port: 80, protocol: HTTP, hostname: secret.com}]")+
+			"---\nkind: HTTPRoute\nmetadata: {name: r, namespace: blue}\nspec: {parentRefs: [{name: gw, namespace: default, sectionName: "+section+"}]}")
+		if text := allMessages(g.Routes[0].Parents[0].Conditions); strings.Contains(text, "secret.com") {
+			t.Error(text)
+		}
+	}
+}
+
 func routeOf(parents, rest string) string {
 	return "---\nkind: HTTPRoute\nmetadata: {name: route, namespace: default}\nspec:\n  parentRefs: [" + parents + "]\n" + rest
 }

@@ -27,8 +27,9 @@ type others struct {
 	// listenerSets leads to the Gateway that each refers to.
 	listenerSets map[types.NamespacedName]types.NamespacedName
 
-	nodes []*Other
-	last  map[otherKey]*Other
+	nodes     []*Other
+	last      map[otherKey]*Other
+	unclaimed []*Unclaimed
 }
 
 type otherKey struct{ apiVersion, kind, namespace, name string }
@@ -38,7 +39,7 @@ func newOthers(list []*unstructured.Unstructured, last *others) *others {
 	if len(list) == len(last.list) && (len(list) == 0 || &list[0] == &last.list[0]) {
 		return last
 	}
-	fresh := &others{list: list, nodes: last.nodes, last: last.last,
+	fresh := &others{list: list, last: last.last,
 		tls: make(tlsPolicies), listenerSets: make(map[types.NamespacedName]types.NamespacedName)}
 	for _, object := range list {
 		if object == nil || !slices.Contains([]string{gatewayv1.GroupName, groupExperimental, groupLimpet}, groupOf(object)) {
@@ -100,10 +101,12 @@ type otherInput struct {
 // read makes the nodes again; those that are equal to the last time's are taken over.
 func (o *others) read(in *otherInput) {
 	fresh := make(map[otherKey]*Other, len(o.relevant))
-	var nodes []*Other
+	o.nodes, o.unclaimed = nil, nil
 	for _, object := range o.relevant {
 		node := in.newOther(object)
 		if len(node.Parents) == 0 && len(node.Conditions) == 0 {
+			o.unclaimed = append(o.unclaimed, &Unclaimed{Kind: node.Kind, Namespace: node.Namespace, Name: node.Name,
+				Message: "it has nothing to do with a Gateway of ours; its kind is not served yet."})
 			continue
 		}
 		key := otherKey{node.APIVersion, node.Kind, node.Namespace, node.Name}
@@ -111,9 +114,9 @@ func (o *others) read(in *otherInput) {
 			node = last
 		}
 		fresh[key] = node
-		nodes = append(nodes, node)
+		o.nodes = append(o.nodes, node)
 	}
-	o.nodes, o.last = nodes, fresh
+	o.last = fresh
 }
 
 // newOther says what a kind that is not served means for us. The kinds are told apart by how they refer to others, so

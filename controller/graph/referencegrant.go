@@ -18,7 +18,11 @@ type grants map[string][]*gatewayv1beta1.ReferenceGrant
 
 func newGrants(all cluster.Objects[*gatewayv1beta1.ReferenceGrant]) grants {
 	byNamespace := make(grants)
-	for _, grant := range all.All() {
+	list := all.All()
+	for i, grant := range list {
+		if repeated(list, i) {
+			continue
+		}
 		byNamespace[grant.Namespace] = append(byNamespace[grant.Namespace], grant)
 	}
 	return byNamespace
