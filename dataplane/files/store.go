@@ -30,8 +30,9 @@ const (
 // A generation appears as a whole, and current is switched in one step. Only what can be changed at run time (maps,
 // servers, the placement) is rewritten afterwards. A store has one user at a time.
 type Store struct {
-	dir  string
-	last generation // the last one that was written or loaded, whose equal assets are not written again
+	dir     string
+	written generation // the last one that was written
+	last    generation // the last one that was switched to or loaded, whose equal assets are not written again
 }
 
 type generation struct {
@@ -91,7 +92,7 @@ func (s *Store) Write(set Set, place placement.Placement) (int, []Fault, error) 
 	if err != nil {
 		return 0, nil, err
 	}
-	number := max(1, s.last.number+1)
+	number := max(s.written.number, s.last.number) + 1
 	if len(numbers) > 0 {
 		number = max(number, numbers[len(numbers)-1]+1)
 	}
@@ -105,7 +106,7 @@ func (s *Store) Write(set Set, place placement.Placement) (int, []Fault, error) 
 		return 0, nil, fmt.Errorf("files: generation %d: %w", number, err)
 	}
 	syncFolder(filepath.Dir(folder))
-	s.last = generation{number, set}
+	s.written = generation{number, set}
 	return number, faults, nil
 }
 
@@ -189,6 +190,9 @@ func (s *Store) Switch(number int) error {
 		return fmt.Errorf("files: %w", explain(err))
 	}
 	syncFolder(s.dir)
+	if number == s.written.number {
+		s.last = s.written
+	}
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/limpet-gateway/limpet/dataplane/files"
 )
 
 // Alert is one complaint of HAProxy about its configuration.
@@ -65,6 +67,9 @@ func appendAlert(alerts []Alert, text string) []Alert {
 	if match := placeName.FindStringSubmatch(text); match != nil {
 		alert.File = match[1]
 		alert.Line, _ = strconv.Atoi(match[2])
+	}
+	if alert.File == files.KeysFile {
+		alert.Message = "(withheld: HAProxy's words are about " + files.KeysFile + ", which holds keys)"
 	}
 	return append(alerts, alert)
 }

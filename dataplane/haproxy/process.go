@@ -180,15 +180,13 @@ func (p *Process) Alive() bool {
 	if p.master == nil {
 		return false
 	}
-	if p.ours {
-		var status syscall.WaitStatus
-		if pid, err := syscall.Wait4(p.master.Pid, &status, syscall.WNOHANG, nil); pid == p.master.Pid || errors.Is(err, syscall.ECHILD) {
-			p.forget()
-			return false
-		}
+	// One that we started stays a zombie until we ask for its end, also when another Process has adopted it since.
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(p.master.Pid, &status, syscall.WNOHANG, nil)
+	switch {
+	case err == nil && pid == 0, errors.Is(err, syscall.EINTR):
 		return true
-	}
-	if err := p.master.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+	case err == nil, p.ours, isZombie(p.master.Pid), errors.Is(p.master.Signal(syscall.Signal(0)), os.ErrProcessDone):
 		p.forget()
 		return false
 	}

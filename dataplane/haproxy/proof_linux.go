@@ -53,3 +53,14 @@ func leftovers(dir string) []int {
 	}
 	return pids
 }
+
+// isZombie tells a process that has ended, and whose parent does not care.
+func isZombie(pid int) bool {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	// The name before the state is in parentheses, and may hold some.
+	_, state, found := strings.Cut(string(status[bytes.LastIndexByte(status, ')')+1:]), " ")
+	return found && strings.HasPrefix(state, "Z")
+}

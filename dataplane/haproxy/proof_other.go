@@ -6,3 +6,5 @@ package haproxy
 func proven(int, string) (ours, known bool) { return false, false }
 
 func leftovers(string) []int { return nil }
+
+func isZombie(int) bool { return false }

@@ -1,0 +1,204 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+)
+
+const (
+	// changeTimeout bounds a change of the files with all checks and reloads that it takes.
+	changeTimeout = 3 * time.Minute
+	// maxCommits bounds how often a change is tried that HAProxy checks well and then does not load.
+	maxCommits = 5
+	// A start that follows another one within soon waits, up to slowestStart.
+	soon         = 10 * time.Second
+	slowestStart = 5 * time.Second
+)
+
+// reload makes HAProxy serve what is wanted by files: a new generation, checked, switched to and loaded. It does not end
+// with the caller's patience, because a reload that is given up halfway leaves nobody knowing what is served.
+func (d *driver) reload(ctx context.Context, result *Result) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
+	defer cancel()
+	d.behind.wait(d)
+	if err := d.prepare(); err != nil {
+		result.Err, result.Reasons = err, nil
+		return
+	}
+	began := time.Now()
+	err := d.change(ctx, result)
+	if err == nil {
+		if result.Reloaded {
+			d.logger.Info("reloaded", "generation", d.generation, "reasons", joined(result.Reasons), "took", time.Since(began))
+		}
+		return
+	}
+	result.Err = fmt.Errorf("dataplane: %w (wanted because: %s)", err, joined(result.Reasons))
+	result.Reasons = nil
+	if d.generation > 0 {
+		result.Err = fmt.Errorf("%w; HAProxy keeps generation %d", result.Err, d.generation)
+	}
+	d.logger.Error("the configuration was not changed", "error", result.Err)
+	d.reloaded = time.Now() // the next one waits as after a reload
+	if !d.process.Alive() {
+		d.delayNextStart()
+	}
+	count, err := d.runData(ctx, d.left.set())
+	result.Commands += count
+	if err != nil {
+		d.logger.Error("nor was its data", "error", err)
+	}
+}
+
+// prepare uses the opportunity: slots are added, and the session names in use become literal.
+func (d *driver) prepare() error {
+	if !d.given {
+		return nil
+	}
+	place := d.placement.Grown()
+	place.Cookies, place.Headers = literals(d.config)
+	if place.Capacity == d.placement.Capacity && slices.Equal(place.Cookies, d.placement.Cookies) &&
+		slices.Equal(place.Headers, d.placement.Headers) {
+		return nil
+	}
+	d.placement = place
+	return d.renderPlaced()
+}
+
+// change finds what HAProxy takes of the wanted set, and makes it serve that.
+func (d *driver) change(ctx context.Context, result *Result) error {
+	forced := !d.known || len(d.doubts) > 0 || len(Diff(d.running, d.left.set()).Reload) == 0
+	var err error
+	for range maxCommits {
+		var c candidate
+		if c, err = d.search(ctx); err != nil {
+			return err
+		}
+		if done, err := d.changeData(ctx, c, forced, result); done {
+			return err
+		}
+		if err = d.commit(ctx, c); err == nil {
+			result.Reloaded = true
+			return nil
+		}
+		if !isRefused(err) || len(d.blame(c.set, err, true)) == 0 {
+			return err
+		}
+		d.nextRetry = time.Now().Add(d.Retry)
+	}
+	return err
+}
+
+// changeData saves the reload when nothing that needs one is left, because all of it was refused.
+func (d *driver) changeData(ctx context.Context, c candidate, forced bool, result *Result) (done bool, err error) {
+	if forced {
+		return false, nil
+	}
+	plan := Diff(d.running, c.set)
+	if len(plan.Reload) > 0 {
+		return false, nil
+	}
+	count, err := d.run(ctx, plan, c.set)
+	result.Commands += count
+	if cannot := (*needsReloadError)(nil); errors.As(err, &cannot) {
+		return false, nil
+	}
+	result.Reasons = nil
+	return true, errors.Join(err, d.store.Remove(c.number))
+}
+
+// commit switches to a generation and loads it. If HAProxy refuses, it and the files are as they were.
+func (d *driver) commit(ctx context.Context, c candidate) error {
+	if err := d.store.Switch(c.number); err != nil {
+		return err
+	}
+	if err := d.read(ctx, c.number); err != nil {
+		if isRefused(err) || !d.process.Alive() {
+			return errors.Join(err, d.rollBack(c.number))
+		}
+		d.known = false // observe finds out which one runs
+		return err
+	}
+	d.reloaded = time.Now()
+	d.generation, d.same, d.doubts = c.number, true, nil
+	d.empty()
+	d.behind.has(c.number, c.set, d.placement)
+	d.serve(c.set)
+	if err := d.store.Prune(); err != nil {
+		d.logger.Warn("old generations were not deleted", "error", err)
+	}
+	return nil
+}
+
+// read lets HAProxy read the current generation, and asks it whether it did.
+func (d *driver) read(ctx context.Context, number int) error {
+	if !d.process.Alive() {
+		return d.process.Start(ctx)
+	}
+	if err := d.process.Reload(ctx); err != nil {
+		return err
+	}
+	runs, err := d.client.Generation(ctx)
+	if err == nil && runs != number {
+		err = fmt.Errorf("%w: after the reload, generation %d answers instead of %d", haproxy.ErrUnavailable, runs, number)
+	}
+	return err
+}
+
+func (d *driver) rollBack(number int) error {
+	if d.generation == 0 {
+		return nil
+	}
+	if err := d.store.Switch(d.generation); err != nil {
+		return err
+	}
+	return d.store.Remove(number)
+}
+
+// empty notes that a new worker has no server that was on its way out.
+func (d *driver) empty() {
+	d.leaving = map[string]*leaver{}
+	d.placement = d.placement.Released(d.placement.Leaving()...)
+}
+
+// restart starts HAProxy from the files of the generation that it served.
+func (d *driver) restart(ctx context.Context) error {
+	if err := d.writeBehind(); err != nil {
+		d.logger.Error("HAProxy is started from older data", "error", err)
+	}
+	if d.store.Current() != d.generation {
+		if err := d.store.Switch(d.generation); err != nil {
+			return err
+		}
+	}
+	d.delayNextStart()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
+	defer cancel()
+	if err := d.process.Start(ctx); err != nil {
+		return err
+	}
+	d.reloaded = time.Now()
+	d.empty()
+	d.running, d.known = d.behind.set, true
+	d.revision++
+	d.logger.Info("started HAProxy", "pid", d.process.PID(), "generation", d.generation)
+	return nil
+}
+
+// delayNextStart lets one that dies again and again wait longer and longer.
+func (d *driver) delayNextStart() {
+	now := time.Now()
+	if now.Sub(d.nextStart) > soon {
+		d.starts = 0
+	}
+	d.nextStart = now
+	if d.starts > 0 {
+		d.nextStart = now.Add(min(slowestStart, 50*time.Millisecond<<d.starts))
+	}
+	d.starts = min(d.starts+1, 10)
+}

@@ -1,0 +1,264 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+)
+
+// serving is a lab with a port, two backends and two routes, all applied.
+func serving(t testing.TB, change ...func(*Options)) (l *lab, address string) {
+	t.Helper()
+	l = newLab(t, change...)
+	address = l.port("p1", "Gateway a")
+	l.backend("one", l.endpoint("a", 1))
+	l.backend("two", l.endpoint("b", 1), l.endpoint("c", 2))
+	l.route("h", "one")
+	l.route("i", "two")
+	l.apply()
+	return l, address
+}
+
+func TestAKilledHAProxyIsBackWithEverything(t *testing.T) {
+	t.Parallel()
+	for _, victim := range []string{"master", "worker"} {
+		t.Run(victim, func(t *testing.T) {
+			t.Parallel()
+			l, address := serving(t)
+			l.route("j", "one") // not in the files yet
+			l.apply()
+			l.kill(map[string]func() int{"master": l.master, "worker": l.worker}[victim]())
+			start := time.Now()
+			l.within(10*time.Second, "it answers again", func() bool { return l.get(address, "j") == "a" })
+			t.Logf("back after %s", time.Since(start))
+			l.within(5*time.Second, "the old ones are gone", func() bool { return len(l.pids()) == 2 })
+			l.route("k", "two")
+			if got := l.apply(); got.Reloaded || got.Commands != 2 {
+				t.Errorf("afterwards: %+v, want two commands", got)
+			}
+		})
+	}
+}
+
+func TestHAProxyKilledWhileApplyingLosesNothing(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	stop := time.Now().Add(3 * time.Second)
+	go func() {
+		for time.Now().Before(stop) {
+			time.Sleep(700 * time.Millisecond)
+			if pids := l.pids(); len(pids) > 0 {
+				_ = syscall.Kill(pids[len(pids)-1], syscall.SIGKILL)
+			}
+		}
+	}()
+	count, failed := 0, 0
+	for time.Now().Before(stop) {
+		l.route(fmt.Sprintf("host-%d", count), "one")
+		count++
+		if result := l.try(5 * time.Second); result.Err != nil {
+			failed++
+			if !errors.Is(result.Err, haproxy.ErrUnavailable) {
+				t.Errorf("%v, want ErrUnavailable", result.Err)
+			}
+		}
+	}
+	time.Sleep(800 * time.Millisecond)
+	l.within(10*time.Second, "the last configuration is served", func() bool { return l.try(5*time.Second).Err == nil })
+	t.Logf("%d applied, %d of them failed", count, failed)
+	if got := l.entries("hosts.map"); len(got) != count+2 {
+		t.Errorf("%d hosts, want %d", len(got), count+2)
+	}
+	if got := l.get(address, fmt.Sprintf("host-%d", count-1)); got != "a" {
+		t.Errorf("the last host answers %q", got)
+	}
+}
+
+func TestAfterLimpetsDeathHAProxyIsAdoptedWithoutAReload(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.backend("three", l.endpoint("d", 1))
+	l.route("j", "three")
+	l.apply()
+	time.Sleep(1200 * time.Millisecond) // the files follow within a second
+	worker := l.worker()
+	l.crash()
+	if got := l.get(address, "j"); got != "d" {
+		t.Errorf("without Limpet, j answers %q", got)
+	}
+	l.start()
+	if got := l.apply(); got.Reloaded || got.Commands != 0 || got.Generation != 1 {
+		t.Errorf("after the adoption: %+v, want nothing to do", got)
+	}
+	l.route("k", "three")
+	if got := l.apply(); got.Reloaded || got.Commands != 2 || l.worker() != worker {
+		t.Errorf("a change after the adoption: %+v", got)
+	}
+	if got := l.get(address, "k"); got != "d" {
+		t.Errorf("k answers %q", got)
+	}
+}
+
+func TestAfterLimpetsDeathWhatTheFilesDoNotHaveIsFoundOut(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.route("h", "")
+	l.route("j", "two")
+	l.backend("two", l.endpoint("b", 1), l.endpoint("e", 9))
+	l.backend("four", l.endpoint("f", 1)) // no file knows its slot
+	l.route("l", "four")
+	l.apply()
+	l.crash() // before the files were written
+	l.backend("three", l.endpoint("d", 1))
+	l.route("k", "three")
+	l.start()
+	got := l.apply()
+	if got.Err != nil {
+		t.Fatal(got.Err)
+	}
+	t.Logf("%+v", got)
+	for host, want := range map[string]string{"h": "404 Not Found", "i": "b e", "j": "b e", "k": "d", "l": "f"} {
+		if answer := l.get(address, host); !strings.Contains(want, answer) {
+			t.Errorf("%s answers %q, want %s", host, answer, want)
+		}
+	}
+	l.within(10*time.Second, "nothing is left over", func() bool { return strings.Count(l.servers(), "=") == 5 })
+}
+
+func TestAfterAllDiedTheLastFilesAreServedAtOnce(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.route("j", "one")
+	l.apply()
+	time.Sleep(1200 * time.Millisecond)
+	slot := l.entries("paths.map")["v-i/"]
+	l.crash()
+	l.kill(l.master())
+	l.within(5*time.Second, "nothing runs", func() bool { return len(l.pids()) == 0 })
+	l.start() // without any Apply
+	if got := l.get(address, "j"); got != "a" {
+		t.Errorf("from the files alone, j answers %q", got)
+	}
+	if got := l.apply(); got.Reloaded || got.Commands != 0 {
+		t.Errorf("the same configuration again: %+v", got)
+	}
+	if got := l.entries("paths.map")["v-i/"]; got != slot {
+		t.Errorf("a backend moved from %s to %s", slot, got)
+	}
+}
+
+func TestAHungHAProxyIsAnErrorInTimeAndHeals(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	worker := l.worker()
+	if err := syscall.Kill(worker, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(worker, syscall.SIGCONT) })
+	l.route("j", "one")
+	start := time.Now()
+	if got := l.try(300 * time.Millisecond); !errors.Is(got.Err, haproxy.ErrUnavailable) || time.Since(start) > 2*time.Second {
+		t.Errorf("after %s: %v, want ErrUnavailable within 300 ms", time.Since(start), got.Err)
+	}
+	l.route("k", "one")
+	if got := l.try(300 * time.Millisecond); !errors.Is(got.Err, haproxy.ErrUnavailable) {
+		t.Errorf("%v, want ErrUnavailable", got.Err)
+	}
+	_ = syscall.Kill(worker, syscall.SIGCONT)
+	l.within(15*time.Second, "it is served without another Apply", func() bool { return l.get(address, "k") == "a" && l.get(address, "j") == "a" })
+	if l.worker() != worker {
+		t.Error("it was started again")
+	}
+}
+
+func TestWhatSomebodyElseChangesIsRepaired(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	ctx := context.Background()
+	if err := l.client.Exec(ctx, haproxy.DelMap("hosts.map", "h"), haproxy.AddMap("hosts.map", "x", "y"), haproxy.AddMap("hosts.map", "i", "nowhere")); err != nil {
+		t.Fatal(err)
+	}
+	l.route("h", "") // h is gone already: HAProxy says so
+	l.route("j", "one")
+	if got := l.apply(); got.Reloaded {
+		t.Errorf("%+v, want a repair without a reload", got)
+	}
+	if got := l.entries("hosts.map"); len(got) != 2 || got["i"] != "v-i" || got["j"] != "v-j" {
+		t.Errorf("hosts are %v", got)
+	}
+	if got := l.get(address, "j"); got != "a" {
+		t.Errorf("j answers %q", got)
+	}
+}
+
+func TestSlotsAreReusedOnlyWhenEmptyAndRefilledInTheBackground(t *testing.T) {
+	t.Parallel()
+	results := make(chan Result, 100)
+	l, address := serving(t, func(o *Options) { o.OnResult = func(r Result) { results <- r } })
+	endpoint := l.endpoint("x", 3)
+	for i := range 47 { // with those of serving, 49 of 64
+		l.backend(fmt.Sprintf("more-%02d", i), endpoint)
+	}
+	if got := l.apply(); got.Reloaded || got.Commands != 2*47 {
+		t.Errorf("%+v, want the spare slots to be used", got)
+	}
+	select {
+	case got := <-results:
+		if !got.Reloaded || len(got.Reasons) != 1 || got.Reasons[0] != "128 slots instead of 64" {
+			t.Errorf("background: %+v", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the slots were not refilled")
+	}
+	for i := range 47 {
+		l.backend(fmt.Sprintf("more-%02d", i))
+	}
+	l.apply()
+	l.within(5*time.Second, "the servers are deleted", func() bool { return !strings.Contains(l.servers(), "x") })
+	l.backend("again", l.endpoint("y", 1))
+	l.route("y", "again")
+	l.within(2*time.Second, "the slot is given back", func() bool { return l.try(time.Second).Err == nil && l.entries("paths.map")["v-y/"] != "" })
+	if got := l.get(address, "y"); got != "y" {
+		t.Errorf("y answers %q", got)
+	}
+}
+
+func TestTheFilesFollowWithinASecond(t *testing.T) {
+	t.Parallel()
+	l, _ := serving(t)
+	l.route("j", "one")
+	l.backend("two", l.endpoint("b", 1))
+	l.apply()
+	file := func(name string) string {
+		text, _ := os.ReadFile(filepath.Join(l.dir, "current", name))
+		return string(text)
+	}
+	l.within(time.Second, "the files have it", func() bool {
+		return strings.Contains(file("maps/hosts.map"), "j v-j\n") && strings.Count(file("haproxy.cfg"), "    server ") == 2
+	})
+	var place struct {
+		Placement struct{ Slots map[string]string }
+	}
+	_ = place
+	if !strings.Contains(file("index.json"), `"two":"s2"`) {
+		t.Error("the placement is not stored")
+	}
+}
+
+func TestAnEmptyConfigurationRuns(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.config = model.Config{}
+	if got := l.apply(); !got.Reloaded || got.Generation != 1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,195 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+// driver is the Engine's only writer: everything below is touched by its loop alone.
+type driver struct {
+	Options
+	logger  *slog.Logger
+	store   *files.Store
+	process *haproxy.Process
+	client  *haproxy.Client
+	lock    *os.File
+
+	// What is wanted.
+	config    model.Config
+	given     bool // there is a config
+	placed    table.Table[*model.Backend]
+	placement placement.Placement
+	left      leaveOuts
+	faults    []Fault // what the last rendering could not render
+
+	// What is served.
+	generation int       // that HAProxy runs, 0 for none
+	running    files.Set // what it serves, as far as known
+	known      bool      // running is what it serves
+	same       bool      // its sections were rendered, or could have been, by this Engine
+	leaving    map[string]*leaver
+	revision   uint64
+	doubts     []string // why a reload is needed although nothing differs
+	// refusedStart is why HAProxy does not start with the files that it once ran with.
+	refusedStart error
+
+	// When.
+	reloaded  time.Time // the last reload or start
+	starts    int       // soon after each other
+	nextStart time.Time
+	nextHeal  time.Time
+	nextAudit time.Time
+	nextRetry time.Time
+
+	behind behind
+}
+
+func newDriver(o Options) (*driver, error) {
+	lock, err := lockFolder(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	store, err := files.Open(o.Dir)
+	if err == nil {
+		var process *haproxy.Process
+		if process, err = haproxy.NewProcess(o.Binary, o.Dir, o.Logger); err == nil {
+			d := &driver{
+				Options: o, logger: o.Logger, store: store, process: process, lock: lock,
+				client: haproxy.NewClient(haproxy.AdminSocket(o.Dir)), leaving: map[string]*leaver{},
+			}
+			d.behind.done = make(chan written, 1)
+			return d, nil
+		}
+	}
+	_ = lock.Close()
+	return nil, fmt.Errorf("dataplane: %w", err)
+}
+
+// lockFolder makes sure that one Limpet drives a folder. The lock ends with the process.
+func lockFolder(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("dataplane: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("dataplane: another Limpet drives %s: stop it, or use another folder", dir)
+	}
+	return lock, nil
+}
+
+func (d *driver) release() {
+	d.process.Forget()
+	_ = d.lock.Close()
+}
+
+// begin finds out what is there. What it cannot do now, the loop tries again.
+func (d *driver) begin(ctx context.Context) {
+	if err := d.ensure(ctx); err != nil {
+		d.logger.Error("HAProxy is not there yet", "error", err)
+		d.noteRefused(err)
+	}
+}
+
+// tick does what is due without being asked, and says whether a round is needed.
+func (d *driver) tick(now time.Time) bool {
+	d.watch()
+	d.reap(now)
+	d.behind.start(d, now)
+	if now.After(d.nextAudit) {
+		d.audit(now)
+	}
+	return d.heal(now) || d.retry(now)
+}
+
+// watch notices that HAProxy died.
+func (d *driver) watch() {
+	if d.process.PID() == 0 || d.process.Alive() {
+		return
+	}
+	d.logger.Error("HAProxy died")
+	d.known = false
+}
+
+// heal starts HAProxy again, or reads again what it serves, and says whether a round is needed then.
+func (d *driver) heal(now time.Time) bool {
+	if d.known || now.Before(d.nextHeal) || now.Before(d.nextStart) || !d.given && d.generation == 0 {
+		return false
+	}
+	d.nextHeal = now.Add(time.Second)
+	if d.refusedStart != nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
+	defer cancel()
+	if err := d.ensure(ctx); err != nil {
+		d.logger.Warn("HAProxy is not back yet", "error", err)
+		return d.noteRefused(err)
+	}
+	d.auditSoon()
+	return d.given
+}
+
+// noteRefused keeps for the next round that HAProxy refuses to start with the last good files, and says whether it does.
+func (d *driver) noteRefused(err error) bool {
+	if !isRefused(err) {
+		return false
+	}
+	d.refusedStart = err
+	return true
+}
+
+// retry takes those in again that may have healed, and adds slots when few are left.
+func (d *driver) retry(now time.Time) bool {
+	if !d.known || !d.given || now.Sub(d.reloaded) < d.ReloadEvery {
+		return false
+	}
+	if d.left.hasLoading() && now.After(d.nextRetry) {
+		d.nextRetry = now.Add(d.Retry)
+		return d.left.restoreLoading()
+	}
+	if grown := d.placement.Grown(); grown.Capacity > d.placement.Capacity {
+		d.placement = grown
+		return true
+	}
+	return false
+}
+
+const auditEvery = time.Minute
+
+// auditSoon looks again in a second: a command that was given up may still have been on its way.
+func (d *driver) auditSoon() { d.nextAudit = time.Now().Add(time.Second) }
+
+// audit compares the sizes of the maps: whoever else writes to the socket is found out cheaply.
+func (d *driver) audit(now time.Time) {
+	d.nextAudit = now.Add(auditEvery)
+	d.process.TrimLog()
+	if !d.known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
+	defer cancel()
+	sizes, err := d.client.MapSizes(ctx)
+	if err != nil {
+		d.logger.Warn("HAProxy's maps were not looked at", "error", err)
+		d.known = false
+		return
+	}
+	for name, entries := range d.running.Maps {
+		if size, used := sizes[name]; used && size != entries.Len() {
+			d.logger.Warn("a map differs from what was written", "map", name, "entries", size, "written", entries.Len())
+			d.known = false
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package dataplane
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+// leaveOuts keeps apart what HAProxy cannot have: entries and servers that cannot be written, and everything of owners
+// whose lines it refused. An owner is refused until one of its fragments changes. What changes costs what it touches.
+type leaveOuts struct {
+	raw     files.Set                         // as it was rendered
+	refused map[string]refusal                // by owner
+	hidden  map[string]map[string]string      // owners of fragments that belong to somebody refused, by map and key
+	bad     map[string]map[string]files.Fault // what cannot be written, by map and key
+	trimmed trimmed
+}
+
+// trimmed is the raw set's sections and assets without those that are refused: they are cut once, not at every change.
+type trimmed struct {
+	from, to files.Set
+	valid    bool
+}
+
+// refusal is why an owner is left out.
+type refusal struct {
+	words     string
+	signature string // of what HAProxy read of it
+	loading   bool   // it was refused when it was loaded, and not when it was checked: it may heal by itself
+}
+
+// serversPlace stands for the servers where places are named by map.
+const serversPlace = "servers"
+
+// update takes a newly rendered set.
+func (l *leaveOuts) update(raw files.Set) {
+	was := l.raw
+	l.raw = raw
+	lifted := map[string]bool{}
+	touch := func(place, key string, owners ...string) {
+		delete(l.bad[place], key)
+		for _, owner := range owners {
+			if _, is := l.refused[owner]; is {
+				lifted[owner] = true
+			}
+		}
+	}
+	for name, entries := range raw.Maps {
+		for change := range entries.Diff(was.Maps[name]) {
+			touch(name, change.Key, change.Old.Owner, change.New.Owner)
+			if change.HasNew {
+				l.judge(name, change.Key, change.New.Owner, files.CheckEntry(change.Key, change.New.Value))
+			}
+		}
+	}
+	for change := range raw.Servers.Diff(was.Servers) {
+		touch(serversPlace, change.Key, change.Old.Owner, change.New.Owner)
+		if change.HasNew {
+			l.judge(serversPlace, change.Key, change.New.Owner, change.New.Check())
+		}
+	}
+	for owner, refusal := range l.refused {
+		if lifted[owner] || refusal.signature != signature(raw, owner) {
+			l.restore(owner)
+		}
+	}
+}
+
+func (l *leaveOuts) judge(place, key, owner string, err error) {
+	if err == nil {
+		return
+	}
+	if l.bad == nil {
+		l.bad = map[string]map[string]files.Fault{}
+	}
+	if l.bad[place] == nil {
+		l.bad[place] = map[string]files.Fault{}
+	}
+	l.bad[place][key] = files.Fault{Owner: owner, Message: fmt.Sprintf("%s: %v", place, err)}
+}
+
+// refuse leaves an owner out.
+func (l *leaveOuts) refuse(owner, words string, loading bool) {
+	if l.refused == nil {
+		l.refused, l.hidden = map[string]refusal{}, map[string]map[string]string{}
+	}
+	l.trimmed.valid = false
+	l.refused[owner] = refusal{words: words, signature: signature(l.raw, owner), loading: loading}
+	for name, entries := range l.raw.Maps {
+		for change := range entries.Diff(table.Table[files.Entry]{}) {
+			l.hide(name, change.Key, change.New.Owner, owner)
+		}
+	}
+	for change := range l.raw.Servers.Diff(table.Table[files.Server]{}) {
+		l.hide(serversPlace, change.Key, change.New.Owner, owner)
+	}
+}
+
+func (l *leaveOuts) hide(place, key, owner, refused string) {
+	if owner != refused {
+		return
+	}
+	if l.hidden[place] == nil {
+		l.hidden[place] = map[string]string{}
+	}
+	l.hidden[place][key] = owner
+}
+
+// restore takes an owner in again.
+func (l *leaveOuts) restore(owner string) {
+	delete(l.refused, owner)
+	l.trimmed.valid = false
+	for place := range l.hidden {
+		maps.DeleteFunc(l.hidden[place], func(_, hidden string) bool { return hidden == owner })
+	}
+}
+
+// restoreLoading takes those in again that may have healed, and says whether there were any.
+func (l *leaveOuts) restoreLoading() bool {
+	any := false
+	for owner, refusal := range l.refused {
+		if refusal.loading {
+			l.restore(owner)
+			any = true
+		}
+	}
+	return any
+}
+
+// hasLoading says whether somebody is left out that may heal by itself.
+func (l *leaveOuts) hasLoading() bool {
+	for _, refusal := range l.refused {
+		if refusal.loading {
+			return true
+		}
+	}
+	return false
+}
+
+// set is the rendered one without what is left out.
+func (l *leaveOuts) set() files.Set {
+	rest := l.raw
+	if len(l.refused) > 0 {
+		cut := l.trim()
+		rest.Sections, rest.Assets = cut.Sections, cut.Assets
+	}
+	rest.Maps = maps.Clone(rest.Maps)
+	for name, entries := range rest.Maps {
+		rest.Maps[name] = lessThan(entries, l.hidden[name], l.bad[name])
+	}
+	rest.Servers = lessThan(rest.Servers, l.hidden[serversPlace], l.bad[serversPlace])
+	return rest
+}
+
+func (l *leaveOuts) trim() files.Set {
+	from := &l.trimmed.from
+	if !l.trimmed.valid || !sameSlice(from.Sections, l.raw.Sections) || !from.Assets.Same(l.raw.Assets) {
+		cut, _ := l.raw.Without(l.isRefused)
+		l.trimmed = trimmed{from: l.raw, to: cut, valid: true}
+	}
+	return l.trimmed.to
+}
+
+func (l *leaveOuts) isRefused(owner string) bool {
+	_, is := l.refused[owner]
+	return is
+}
+
+func lessThan[V comparable](entries table.Table[V], hidden map[string]string, bad map[string]files.Fault) table.Table[V] {
+	if len(hidden)+len(bad) == 0 {
+		return entries
+	}
+	edit := entries.Edit()
+	for key := range hidden {
+		edit.Delete(key)
+	}
+	for key := range bad {
+		edit.Delete(key)
+	}
+	return edit.Table()
+}
+
+// words says by owner why it, or some of it, is left out.
+func (l *leaveOuts) words() map[string]string {
+	all := map[string]string{}
+	for owner, refusal := range l.refused {
+		all[owner] = refusal.words
+	}
+	more := map[string]int{}
+	for _, place := range slices.Sorted(maps.Keys(l.bad)) {
+		for _, key := range slices.Sorted(maps.Keys(l.bad[place])) {
+			fault := l.bad[place][key]
+			if _, said := all[fault.Owner]; said {
+				more[fault.Owner]++
+				continue
+			}
+			all[fault.Owner] = fault.Message
+		}
+	}
+	for owner, count := range more {
+		all[owner] += fmt.Sprintf(" (and %d more)", count)
+	}
+	return all
+}
+
+// signature is a hash of all that HAProxy reads of an owner when it starts.
+func signature(set files.Set, owner string) string {
+	hash := sha256.New()
+	add := func(parts ...string) {
+		for _, part := range parts {
+			_, _ = io.WriteString(hash, fmt.Sprintf("%d:%s", len(part), part))
+		}
+	}
+	for _, section := range set.Sections {
+		for _, line := range slices.Sorted(maps.Keys(section.Owners)) {
+			if section.Owners[line] == owner {
+				add(section.Name, lineOf(section.Text, line))
+			}
+		}
+	}
+	for _, asset := range set.Assets.Sorted() {
+		if asset.Value.Owner == owner {
+			add(asset.Key, asset.Value.Text)
+		}
+	}
+	return string(hash.Sum(nil))
+}
+
+func lineOf(text string, number int) string {
+	for line := range strings.Lines(text) {
+		if number == 0 {
+			return line
+		}
+		number--
+	}
+	return ""
+}

@@ -1,0 +1,227 @@
+package dataplane
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+)
+
+func TestABadLineIsLeftOutAloneAndStaysOutUntilItChanges(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.port("bad1", "X")
+	good := l.port("p2", "Y")
+	l.route("j", "one")
+	got := l.apply()
+	if !got.Reloaded || len(got.LeftOut) != 1 || !strings.Contains(got.LeftOut["X"], "unknown keyword 'frobnicate'") {
+		t.Errorf("%+v, want X left out with HAProxy's words", got)
+	}
+	for _, at := range []string{address, good} {
+		if answer := l.get(at, "j"); answer != "a" {
+			t.Errorf("%s answers %q", at, answer)
+		}
+	}
+	l.route("k", "one")
+	if got := l.apply(); got.Reloaded || got.Commands != 2 || len(got.LeftOut) != 1 {
+		t.Errorf("later: %+v, want two commands, and X still out", got)
+	}
+	// The owner's fragment changes, and is refused again: nothing else happens.
+	l.noPort("bad1")
+	l.port("bad1", "X")
+	if got := l.apply(); got.Reloaded || len(got.LeftOut) != 1 {
+		t.Errorf("again: %+v, want X out without a reload", got)
+	}
+	l.noPort("bad1")
+	fixed := l.port("p3", "X")
+	if got := l.apply(); !got.Reloaded || len(got.LeftOut) != 0 {
+		t.Errorf("mended: %+v", got)
+	}
+	if answer := l.get(fixed, "k"); answer != "a" {
+		t.Errorf("the mended port answers %q", answer)
+	}
+}
+
+func TestABadFirstConfigurationIsServedWithoutTheCulprit(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	address := l.port("p1", "A")
+	l.port("bad1", "X")
+	l.port("bad2", "Y")
+	l.backend("one", l.endpoint("a", 1))
+	l.route("h", "one")
+	if got := l.apply(); !got.Reloaded || len(got.LeftOut) != 2 || l.get(address, "h") != "a" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestABadCertificateTakesNothingElseAlong(t *testing.T) {
+	l, _ := serving(t)
+	l.port("p2", "Gateway tls")
+	ports := l.config.Frame.Ports
+	ports[len(ports)-1].Servers = []model.TLSServer{{ID: "t1", Certificates: []model.Certificate{
+		{ID: "good", Owner: "Secret good", PEM: pemOf(t, must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)))},
+		{ID: "weak", Owner: "Secret weak", PEM: pemOf(t, weakKey(t))},
+		{ID: "garbage", Owner: "Secret garbage", PEM: "garbage"},
+	}}}
+	got := l.apply()
+	if !got.Reloaded || len(got.LeftOut) != 2 || !strings.Contains(got.LeftOut["Secret weak"], "key too small") || got.LeftOut["Secret garbage"] == "" {
+		t.Errorf("%+v, want the weak and the garbage one left out", got)
+	}
+	if text := fmt.Sprint(got) + l.logged(); strings.Contains(text, "PRIVATE KEY") {
+		t.Error("a key is shown")
+	}
+	conn, err := net.Dial("tcp", netip.AddrPortFrom(ports[1].Address, ports[1].Bind).String())
+	if err != nil {
+		t.Fatalf("the TLS port is gone: %v", err)
+	}
+	_ = conn.Close()
+}
+
+func TestAPortThatIsTakenIsLeftOutUntilItIsFree(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(taken.Addr().String())
+	l.config.Frame.Ports = append(append([]model.Port(nil), l.config.Frame.Ports...), model.Port{ID: "p2", Owner: "X", Address: at.Addr(), Bind: at.Port()})
+	good := l.port("p3", "Y")
+	l.route("j", "one")
+	got := l.apply()
+	if !got.Reloaded || len(got.LeftOut) != 1 || !strings.Contains(got.LeftOut["X"], "Address already in use") {
+		t.Errorf("%+v, want X left out", got)
+	}
+	if a, b := l.get(address, "j"), l.get(good, "j"); a != "a" || b != "a" {
+		t.Errorf("answers %q and %q", a, b)
+	}
+	_ = taken.Close()
+	l.within(30*time.Second, "the freed port is served", func() bool { return l.get(at.String(), "j") == "a" })
+	if got := l.apply(); got.Reloaded || len(got.LeftOut) != 0 {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+func TestAnEntryThatCannotBeWrittenIsLeftOutAlone(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.route("bad host", "one")
+	l.route("j", "one")
+	got := l.apply()
+	if got.Reloaded || len(got.LeftOut) != 1 || !strings.Contains(got.LeftOut["HTTPRoute bad host"], "blank") || l.get(address, "j") != "a" {
+		t.Errorf("%+v", got)
+	}
+	l.route("bad host", "")
+	if got := l.apply(); len(got.LeftOut) != 0 || got.Commands != 0 {
+		t.Errorf("without it: %+v", got)
+	}
+}
+
+func TestWhatIsNobodysFaultKeepsTheLastGoodAndDataGoesOn(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.port("bad1", "") // Limpet's own line
+	l.backend("one", l.endpoint("z", 7))
+	got := l.try(30 * time.Second)
+	if got.Err == nil || got.Reloaded || !strings.Contains(got.Err.Error(), "frobnicate") || !strings.Contains(got.Err.Error(), "keeps generation 1") {
+		t.Errorf("%+v, want the refusal and the last good generation", got)
+	}
+	if answer := l.get(address, "h"); answer != "z" {
+		t.Errorf("h answers %q, want the new endpoint", answer)
+	}
+	if l.engine.driver.store.Current() != 1 {
+		t.Errorf("current is %d", l.engine.driver.store.Current())
+	}
+}
+
+// TestACulpritWithoutALineIsFoundByBisection gives HAProxy something to refuse that names no line of its owner.
+func TestACulpritWithoutALineIsFoundByBisection(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	inner := &testRenderer{dir: l.dir}
+	l.options.Render = nil
+	_ = l.engine.Close()
+	engine, err := New(Options{
+		Dir: l.dir, Binary: l.options.Binary, Logger: l.options.Logger, ReloadEvery: l.options.ReloadEvery,
+		Render: func(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
+			set, faults, err := inner.render(config, place)
+			// A line of nobody that only fails when a port of X's is there.
+			for _, section := range set.Sections {
+				if section.Name == "frontend p7" {
+					last := set.Sections[len(set.Sections)-1]
+					last.Text += "    use-server nobody if TRUE\n"
+					set.Sections = append(append([]files.Section(nil), set.Sections[:len(set.Sections)-1]...), withOwner(last, "X"))
+				}
+			}
+			return set, faults, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.engine = engine
+	var addresses []string
+	for i := range 12 {
+		addresses = append(addresses, l.port(fmt.Sprintf("p%d", i), fmt.Sprintf("Owner %d", i)))
+	}
+	l.backend("one", l.endpoint("a", 1))
+	l.route("h", "one")
+	got := l.try(60 * time.Second)
+	if got.Err != nil || len(got.LeftOut) != 1 || !strings.Contains(fmt.Sprint(got.LeftOut), "nobody") {
+		t.Fatalf("%+v, want one owner left out", got)
+	}
+	if answer := l.get(addresses[3], "h"); answer != "a" {
+		t.Errorf("answers %q", answer)
+	}
+}
+
+// withOwner marks a section's last line.
+func withOwner(section files.Section, owner string) files.Section {
+	section.Owners = map[int]string{strings.Count(section.Text, "\n") - 1: owner}
+	return section
+}
+
+func weakKey(t *testing.T) *rsa.PrivateKey {
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	return must(rsa.GenerateKey(rand.Reader, 1024))
+}
+
+func pemOf(t *testing.T, key any) string {
+	t.Helper()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"a.example"}}
+	var public any
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		public = &key.PublicKey
+	case *ecdsa.PrivateKey:
+		public = &key.PublicKey
+	}
+	der := must(x509.CreateCertificate(rand.Reader, template, template, public, key))
+	private := must(x509.MarshalPKCS8PrivateKey(key))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) +
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}

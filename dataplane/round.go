@@ -1,0 +1,245 @@
+package dataplane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+)
+
+// want notes the newest configuration.
+func (d *driver) want(config model.Config) { d.config, d.given = config, true }
+
+// round brings HAProxy to what is wanted. It is not done when a reload has to wait for its time; everything that needs
+// none is then served already.
+func (d *driver) round(ctx context.Context) (result Result, done bool) {
+	err := d.ensure(ctx)
+	if err != nil && !isRefused(err) {
+		return d.result(Result{Err: err}), true
+	}
+	if err := d.render(); err != nil {
+		return d.result(Result{Err: err}), true
+	}
+	wanted := d.left.set()
+	plan := Diff(d.running, wanted)
+	plan.Reload = append(plan.Reload, d.doubts...)
+	if d.generation == 0 {
+		plan.Reload = []string{"there is no configuration yet"}
+	}
+	if err != nil {
+		plan.Reload = append(plan.Reload, fmt.Sprintf("HAProxy did not start with generation %d", d.generation))
+	}
+	if len(plan.Reload) == 0 {
+		d.same = true
+		result.Commands, err = d.run(ctx, plan, wanted)
+		var cannot *needsReloadError
+		if !errors.As(err, &cannot) {
+			result.Err = err
+			return d.result(result), true
+		}
+		plan.Reload = cannot.reasons
+	}
+	result.Reasons = plan.Reload
+	if wait := d.ReloadEvery - time.Since(d.reloaded); wait > 0 && d.known {
+		result.Commands, _ = d.runData(ctx, wanted)
+		return result, false
+	}
+	d.reload(ctx, &result)
+	return d.result(result), true
+}
+
+// ensure makes sure that HAProxy runs, and that it is known what it serves. Where there is nothing to start from yet, it
+// does nothing.
+func (d *driver) ensure(ctx context.Context) error {
+	if d.known && d.process.Alive() {
+		return nil
+	}
+	d.known = false
+	if err := d.refusedStart; err != nil {
+		d.refusedStart = nil
+		return err
+	}
+	if !d.process.Alive() {
+		if _, err := d.process.Find(ctx); err != nil {
+			return err
+		}
+	}
+	if d.process.Alive() {
+		return d.adopt(ctx)
+	}
+	if d.generation == 0 {
+		d.loadLast()
+	}
+	if d.generation == 0 {
+		return nil
+	}
+	if wait := time.Until(d.nextStart); wait > 0 {
+		return fmt.Errorf("%w: it died, and is started again in %s", haproxy.ErrUnavailable, wait.Round(time.Millisecond))
+	}
+	return d.restart(ctx)
+}
+
+func (d *driver) adopt(ctx context.Context) error {
+	first := d.generation == 0
+	if err := d.observe(ctx); err != nil {
+		return err
+	}
+	if first {
+		d.logger.Info("adopted the running HAProxy", "pid", d.process.PID(), "generation", d.generation)
+	}
+	d.auditSoon()
+	return nil
+}
+
+// loadLast reads the last good generation, to start from it.
+func (d *driver) loadLast() {
+	number := d.store.Current()
+	if number == 0 {
+		return
+	}
+	set, place, err := d.store.Load(number)
+	if err != nil {
+		d.logger.Error("the last configuration was not read; it starts anew", "error", err)
+		return
+	}
+	d.generation, d.running, d.placement = number, set, place
+	d.behind.has(number, set, place)
+}
+
+func isRefused(err error) bool {
+	var refused *haproxy.RefusedError
+	return errors.As(err, &refused)
+}
+
+// render makes the set for the newest configuration, or keeps what was loaded before there is any.
+func (d *driver) render() error {
+	if !d.given {
+		d.left.update(d.running)
+		return nil
+	}
+	d.place()
+	return d.renderPlaced()
+}
+
+func (d *driver) renderPlaced() error {
+	raw, faults, err := d.Render(d.config, d.placement)
+	if err != nil {
+		return fmt.Errorf("dataplane: %w; HAProxy keeps what it has", err)
+	}
+	d.left.update(raw)
+	d.faults = faults
+	return nil
+}
+
+// place gives every backend a slot.
+func (d *driver) place() {
+	var added, removed []string
+	if d.placed.Len() == 0 {
+		// After a start, what is placed is known from the files alone.
+		for _, e := range d.placement.Slots() {
+			if _, stays := d.config.Backends.Get(e.Key); !stays {
+				removed = append(removed, e.Key)
+			}
+		}
+	}
+	for change := range d.config.Backends.Diff(d.placed) {
+		switch {
+		case !change.HadOld:
+			added = append(added, change.Key)
+		case !change.HasNew:
+			removed = append(removed, change.Key)
+		}
+	}
+	d.placed = d.config.Backends
+	if len(added)+len(removed) > 0 {
+		d.placement = d.placement.Update(added, removed)
+		d.behind.dirty(time.Now())
+	}
+}
+
+// result completes a Result with what is true in any case.
+func (d *driver) result(r Result) Result {
+	r.Generation, r.Revision = d.generation, d.revision
+	words := d.left.words()
+	for _, fault := range d.faults {
+		if _, said := words[string(fault.Owner)]; !said {
+			words[string(fault.Owner)] = fault.Message
+		}
+	}
+	if len(words) > 0 {
+		r.LeftOut = words
+	}
+	return r
+}
+
+// serve notes what HAProxy serves now.
+func (d *driver) serve(set files.Set) {
+	d.running, d.known = set, true
+	d.revision++
+	d.behind.dirty(time.Now())
+}
+
+// runData applies what can go live under the sections that HAProxy has, while a reload waits or was refused: one bad port
+// must not keep endpoints from changing. Only sections that this Engine rendered are sure to read the data as it is.
+func (d *driver) runData(ctx context.Context, wanted files.Set) (int, error) {
+	if !d.known || !d.same || d.generation == 0 {
+		return 0, nil
+	}
+	data := wanted
+	data.Sections, data.Assets = d.running.Sections, d.running.Assets
+	data.Maps = maps.Clone(d.running.Maps)
+	for name := range data.Maps {
+		if entries, wanted := wanted.Maps[name]; wanted {
+			data.Maps[name] = entries
+		}
+	}
+	slots := map[string]bool{}
+	for _, section := range data.Sections {
+		slots[section.Slot] = section.Slot != ""
+	}
+	edit := data.Servers.Edit()
+	for change := range data.Servers.Diff(d.running.Servers) {
+		if change.HasNew && !slots[change.New.Slot] {
+			edit.Delete(change.Key)
+		}
+		if change.HadOld && change.HasNew && (change.Old.ID != change.New.ID || change.Old.Options != change.New.Options) {
+			edit.Set(change.Key, change.Old)
+		}
+	}
+	data.Servers = edit.Table()
+	return d.run(ctx, Diff(d.running, data), data)
+}
+
+func sortedKeys(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
+
+// literals are the names of sessions that most rules use: the configuration holds these as they are.
+func literals(config model.Config) (cookies, headers []string) {
+	const enough = 8
+	counts := map[model.Carrier]map[string]int{model.Cookie: {}, model.HeaderLine: {}}
+	for _, e := range config.Rules.Sorted() {
+		for _, share := range e.Value.Split {
+			if session := share.Session; session != nil && counts[session.Carrier] != nil {
+				counts[session.Carrier][session.Name]++
+			}
+		}
+	}
+	most := func(of map[string]int) []string {
+		names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+			if of[a] != of[b] {
+				return of[b] - of[a]
+			}
+			return cmp.Compare(a, b)
+		})
+		names = names[:min(enough, len(names))]
+		slices.Sort(names)
+		return names
+	}
+	return most(counts[model.Cookie]), most(counts[model.HeaderLine])
+}
