@@ -256,6 +256,22 @@ func laughs(level string) string {
 	return text
 }
 
+func TestBrokenYAMLIsReportedWhereItIs(t *testing.T) {
+	t.Parallel()
+
+	const before = "---\napiVersion: v1\nkind: X\nmetadata:\n  name: a\nspec:\n  rules:\n  - name: x\n    a: b\n"
+	const after = "    c: d\n    e: f\n  - name: y\n    z: u\nother:\n  more: x\n"
+	for _, mistake := range []string{
+		"     bad: indent", "   bad: indent", "    nocolon", "\tname: tab", "    x: [a, b", "    x: {a: b", "    x: 'unclosed", `    x: "unclosed`,
+		"    - item", "    x: a: b", "    x: *nope", "    x: @at", "    x: %percent", "    ? [", "}", "  key", "    x: &", "    x: !<", `    "a" b`,
+	} {
+		d := readDocument([]byte(before+mistake+"\n"+after), false)
+		if len(d.problems) != 1 || d.problems[0].Line != 10 && d.problems[0].Line != 11 {
+			t.Errorf("%q in line 10: %v", mistake, d.problems)
+		}
+	}
+}
+
 func TestMistakesInJSONAreReportedWithFileAndLine(t *testing.T) {
 	t.Parallel()
 

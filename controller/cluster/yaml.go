@@ -29,7 +29,8 @@ func parseYAML(text []byte) (nodes []*yaml.Node, err error) {
 			nodes, err = nil, &syntaxError{line: 1, message: "the YAML parser gives up on this document"}
 		}
 	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	from := &lineReader{text: text}
+	decoder := yaml.NewDecoder(from)
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)
@@ -37,25 +38,61 @@ func parseYAML(text []byte) (nodes []*yaml.Node, err error) {
 			return nodes, nil
 		}
 		if err != nil {
-			return nil, asSyntaxError(text, err)
+			return nil, from.explain(err)
 		}
 		nodes = append(nodes, &node)
 	}
 }
 
-var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+// lineReader gives the parser one line at a time, and so knows how far it came.
+type lineReader struct {
+	text         []byte
+	given, lines int
+}
 
-// asSyntaxError finds the line in the words of the parser, which may count one past the end.
-func asSyntaxError(in []byte, err error) *syntaxError {
-	text := err.Error()
-	found := yamlError.FindStringSubmatch(text)
+// Read gives what is left of the current line.
+func (r *lineReader) Read(to []byte) (int, error) {
+	rest := r.text[r.given:]
+	if len(rest) == 0 {
+		return 0, io.EOF
+	}
+	if r.given == 0 || r.text[r.given-1] == '\n' {
+		r.lines++
+	}
+	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end+1]
+	}
+	n := copy(to, rest)
+	r.given += n
+	return n, nil
+}
+
+var (
+	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+	anchor    = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	// counted are errors whose lines the parser counts from 0.
+	counted = regexp.MustCompile(`^did not find expected (node content|',' or|<)|^found (a tab|undefined tag|duplicate %|incompatible)`)
+	// nested are those for which it names the line where the mapping or list begins that the mistake is in.
+	nested = regexp.MustCompile(`^did not find expected (key|'-' indicator)`)
+)
+
+// explain makes the parser's error one that names the line of the mistake, or the one after it.
+func (r *lineReader) explain(err error) *syntaxError {
+	found := yamlError.FindStringSubmatch(err.Error())
 	if found == nil {
-		return &syntaxError{line: 1, message: text}
+		return &syntaxError{line: 1, message: err.Error()}
 	}
-	line := 1
-	if found[1] != "" {
-		line, _ = strconv.Atoi(found[1])
+	message := err.Error()[len(found[0]):]
+	line, _ := strconv.Atoi(found[1])
+	switch unknown := anchor.FindStringSubmatch(message); {
+	case unknown != nil:
+		before, _, _ := bytes.Cut(r.text, []byte("*"+unknown[1]))
+		line = 1 + bytes.Count(before, []byte("\n"))
+	case nested.MatchString(message):
+		line = r.lines
+	case counted.MatchString(message):
+		line++
 	}
-	last := 1 + bytes.Count(bytes.TrimSuffix(in, []byte("\n")), []byte("\n"))
-	return &syntaxError{line: min(max(line, 1), last), message: "the YAML is broken here or just before: " + text[len(found[0]):]}
+	last := 1 + bytes.Count(bytes.TrimSuffix(r.text, []byte("\n")), []byte("\n"))
+	return &syntaxError{line: min(max(line, 1), last), message: "the YAML is broken here or just before: " + message}
 }
