@@ -98,18 +98,47 @@ func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState
 		state.rules = readRules(source, in.references, last.lastRules())
 	}
 	state.needs = append(state.needs, state.rules.needs...)
-	state.node = &HTTPRoute{Source: source, Hostnames: state.rules.hostnames, Rules: state.rules.rules}
-	for i := range parents {
-		parent, asked := parents[i].attach(in, source, state.rules)
-		if asked {
-			state.needs = append(state.needs, objectKey{kindNamespace, "", source.Namespace})
+	var asked bool
+	state.node, asked = newHTTPRoute(in, source, parents, state.rules)
+	if plain := plainListener(state.node); plain != nil && state.rules.demandSecure() {
+		var lastRules []*HTTPRule
+		if last.node != nil {
+			lastRules = last.node.Rules
 		}
-		state.node.Parents = append(state.node.Parents, takeOverParent(parent, i, last.node))
+		state.node, _ = newHTTPRoute(in, source, parents, state.rules.onPlain(plain, lastRules))
 	}
-	if last.node != nil && sameRoute(state.node, last.node) {
-		state.node = last.node
+	if asked {
+		state.needs = append(state.needs, objectKey{kindNamespace, "", source.Namespace})
+	}
+	if last.node != nil {
+		state.node = takeOverRoute(state.node, last.node)
 	}
 	return state
+}
+
+// newHTTPRoute also says whether the labels of the route's namespace mattered.
+func newHTTPRoute(
+	in *routeInput, source *gatewayv1.HTTPRoute, parents []parentDraft, rules *routeRules,
+) (node *HTTPRoute, asked bool) {
+	node = &HTTPRoute{Source: source, Hostnames: rules.hostnames, Rules: rules.rules}
+	for i := range parents {
+		parent, askedHere := parents[i].attach(in, source, rules)
+		node.Parents = append(node.Parents, parent)
+		asked = asked || askedHere
+	}
+	return node, asked
+}
+
+// plainListener returns one that the route attaches to and that speaks plain HTTP.
+func plainListener(node *HTTPRoute) *Listener {
+	for _, parent := range node.Parents {
+		for _, listener := range parent.Listeners {
+			if !listener.TLS {
+				return listener
+			}
+		}
+	}
+	return nil
 }
 
 func (s *routeState) lastRules() []*HTTPRule {
@@ -119,25 +148,23 @@ func (s *routeState) lastRules() []*HTTPRule {
 	return s.rules.rules
 }
 
-// sameRoute compares nodes whose parts were taken over where they are equal.
-func sameRoute(a, b *HTTPRoute) bool {
-	return a.Source == b.Source && slices.Equal(a.Hostnames, b.Hostnames) && slices.Equal(a.Rules, b.Rules) &&
-		slices.Equal(a.Parents, b.Parents)
+// takeOverRoute keeps what is equal to last time's node: all of it, or single parents. Rules were taken over already.
+func takeOverRoute(node, last *HTTPRoute) *HTTPRoute {
+	for i, parent := range node.Parents {
+		if i < len(last.Parents) && sameRouteParent(parent, last.Parents[i]) {
+			node.Parents[i] = last.Parents[i]
+		}
+	}
+	if node.Source == last.Source && slices.Equal(node.Hostnames, last.Hostnames) && slices.Equal(node.Rules, last.Rules) &&
+		slices.Equal(node.Parents, last.Parents) {
+		return last
+	}
+	return node
 }
 
-// takeOverParent returns last time's parent if nothing about it changed.
-func takeOverParent(parent *RouteParent, index int, last *HTTPRoute) *RouteParent {
-	if last == nil || index >= len(last.Parents) {
-		return parent
-	}
-	was := last.Parents[index]
-	same := was.Gateway == parent.Gateway && slices.Equal(was.Listeners, parent.Listeners) &&
-		slices.Equal(was.Blocked, parent.Blocked) && reflect.DeepEqual(was.Ref, parent.Ref) &&
-		slices.Equal(was.Conditions, parent.Conditions)
-	if same {
-		return was
-	}
-	return parent
+func sameRouteParent(a, b *RouteParent) bool {
+	return a.Gateway == b.Gateway && slices.Equal(a.Listeners, b.Listeners) && slices.Equal(a.Blocked, b.Blocked) &&
+		reflect.DeepEqual(a.Ref, b.Ref) && slices.Equal(a.Conditions, b.Conditions)
 }
 
 func newUnclaimedRoute(source *gatewayv1.HTTPRoute, last *Unclaimed) *Unclaimed {

@@ -38,9 +38,13 @@ func (d *ruleDraft) read(index int, routeRefused bool) {
 	d.readUnbuilt()
 	d.readSession()
 	if d.problems.any() || routeRefused {
-		// Its matches stay its own, so that no broader rule answers for it.
-		d.node = &HTTPRule{Index: d.node.Index, Name: d.node.Name, Matches: d.node.Matches, Dropped: true}
+		d.node = d.node.drop()
 	}
+}
+
+// drop leaves a rule its matches, so that no broader rule answers for it.
+func (r *HTTPRule) drop() *HTTPRule {
+	return &HTTPRule{Index: r.Index, Name: r.Name, Matches: r.Matches, Dropped: true}
 }
 
 // takeOver returns last time's rule if nothing about it changed.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,26 @@ func countMatches(source *gatewayv1.HTTPRoute) int {
 		count += len(rule.Matches)
 	}
 	return count
+}
+
+// demandSecure says whether a rule's cookie is dropped by browsers that do not speak TLS.
+func (r *routeRules) demandSecure() bool {
+	return slices.ContainsFunc(r.rules, func(rule *HTTPRule) bool { return demandsSecure(rule.Session) })
+}
+
+// onPlain drops the rules whose cookies need TLS, because the route attaches to a listener that has none.
+func (r *routeRules) onPlain(listener *Listener, last []*HTTPRule) *routeRules {
+	result := *r
+	result.rules, result.dropped = nil, slices.Clone(r.dropped)
+	for i, rule := range r.rules {
+		if demandsSecure(rule.Session) {
+			result.dropped.add(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].sessionPersistence.cookie.name: %q demands "+
+				"the attribute Secure, which cookies of listener %q (protocol HTTP) do not have", i, rule.Session.Name, listener.Name)
+			rule = takeOver(rule.drop(), i, last)
+		}
+		result.rules = append(result.rules, rule)
+	}
+	return &result
 }
 
 // allDropped says that nothing of the route can be served.

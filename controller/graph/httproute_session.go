@@ -81,11 +81,11 @@ func (d *ruleDraft) readCookie(session *Session, source *gatewayv1.SessionPersis
 			"the fields sessionName, cookieConfig and idleTimeout of Gateway API v1.6 and before are not built yet")
 		return
 	}
+	session.Path = valueOr(cookie.Path, "/")
 	if cookie.Name != nil {
 		session.Name = string(*cookie.Name)
-		d.checkCookieName(session.Name)
+		d.checkCookieName(session.Name, session.Path)
 	}
-	session.Path = valueOr(cookie.Path, "/")
 	if wrong := checkCookiePath(session.Path); wrong != "" {
 		d.refuseSession("cookie.path", "%s %s", quoted(session.Path), wrong)
 	}
@@ -101,17 +101,24 @@ func (d *ruleDraft) readCookie(session *Session, source *gatewayv1.SessionPersis
 	}
 }
 
-func (d *ruleDraft) checkCookieName(name string) {
+func (d *ruleDraft) checkCookieName(name, path string) {
 	if wrong := checkToken(name, maxCookieName); wrong != "" {
 		d.refuseSession("cookie.name", "%s %s", quoted(name), wrong)
 	}
-	// Browsers compare these prefixes without case, and drop a cookie with one that lacks Secure. A listener for plain
-	// HTTP sets no Secure, and a route does not know which listeners will take it.
-	lower := strings.ToLower(name)
-	if strings.HasPrefix(lower, "__host-") || strings.HasPrefix(lower, "__secure-") {
-		d.refuseSession("cookie.name", "%s: the prefixes __Host- and __Secure- demand Secure, "+
-			"which a cookie of a plain HTTP listener does not get", quoted(name))
+	if hasPrefixFold(name, "__Host-") && path != "/" {
+		d.refuseSession("cookie.name", "%s: the prefix __Host- demands the path /", quoted(name))
 	}
+}
+
+// demandsSecure says whether browsers drop the session's cookie if it lacks Secure, as it does on a listener for plain HTTP.
+func demandsSecure(session *Session) bool {
+	return session != nil && session.Type == gatewayv1.CookieBasedSessionPersistence &&
+		(hasPrefixFold(session.Name, "__Host-") || hasPrefixFold(session.Name, "__Secure-"))
+}
+
+// hasPrefixFold compares without case, as browsers do with these prefixes.
+func hasPrefixFold(name, prefix string) bool {
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
 }
 
 // checkCookiePath keeps the value one attribute of Set-Cookie.

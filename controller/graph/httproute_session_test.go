@@ -32,8 +32,9 @@ func TestSessions(t *testing.T) {
 		{"a cookie name with an equals sign", "{cookie: {name: 'a=b'}}", ""},
 		{"a cookie name with a newline", `{cookie: {name: "a\nb"}}`, ""},
 		{"a cookie name with 129 characters", "{cookie: {name: " + strings.Repeat("a", 129) + "}}", ""},
-		{"the prefix __Host-", "{cookie: {name: __Host-sid}}", ""},
-		{"the prefix __Secure- in another case", "{cookie: {name: __secure-sid}}", ""},
+		{"the prefix __Host- on a plain listener", "{cookie: {name: __Host-sid}}", ""},
+		{"the prefix __Secure- in another case on a plain listener", "{cookie: {name: __secure-sid}}", ""},
+		{"a header needs no Secure", "{type: Header, header: {name: __Secure-sid}}", "{Header __Secure-sid 0s false }"},
 		{"a path without slash", "{cookie: {path: a}}", ""},
 		{"an empty path", "{cookie: {path: ''}}", ""},
 		{"a path with another attribute", "{cookie: {path: '/; Domain=evil.com'}}", ""},
@@ -68,6 +69,35 @@ func TestSessions(t *testing.T) {
 			got := fmt.Sprintf("{%s %s %s %v %s}", session.Type, session.Name, session.Absolute, session.Permanent, session.Path)
 			if got != test.want {
 				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+func TestCookiesThatDemandSecure(t *testing.T) {
+	t.Parallel()
+	const both = `
+  - {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}
+  - {name: http, port: 80, protocol: HTTP}
+`
+	route := func(section, cookie string) string {
+		return routeOf("{name: gw, sectionName: "+section+"}", "  rules: [{name: a, sessionPersistence: {cookie: "+cookie+
+			"}, backendRefs: [{name: shop, port: 80}]}, {name: b, matches: [{path: {value: /b}}]}]")
+	}
+	for _, test := range []struct{ name, route, want string }{
+		{"__Host- on a TLS listener", route("https", "{name: __Host-sid}"), routeOK},
+		{"__Secure- with a path on a TLS listener", route("https", "{name: __Secure-sid, path: /a}"), routeOK},
+		{"__Host- with a path", route("https", "{name: __HOST-sid, path: /a}"), routeOK + " PartiallyInvalid=True/UnsupportedValue"},
+		{"__Host- on a plain listener", route("http", "{name: __Host-sid}"), routeOK + " PartiallyInvalid=True/UnsupportedValue"},
+		{"another name on a plain listener", route("http", "{name: _Host-sid}"), routeOK},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := build(t, class+gatewayWith("gw", "listeners:"+both)+shop+secretYAML("default", "cert")+"\n"+test.route)
+			node := g.route(t, "default/route")
+			expect(t, node.Parents[0].Conditions, test.want)
+			if node.Rules[0].Dropped != (test.want != routeOK) || node.Rules[1].Dropped {
+				t.Errorf("%+v", node.Rules)
 			}
 		})
 	}

@@ -223,8 +223,11 @@ func (w world) rule() gatewayv1.HTTPRouteRule {
 		rule.Retry = &gatewayv1.HTTPRouteRetry{}
 	}
 	if w.chance(30) {
-		//nolint:staticcheck // deprecated upstream, and served by us
-		rule.SessionPersistence = &gatewayv1.SessionPersistence{Cookie: &gatewayv1.CookieConfig{}}
+		session := &gatewayv1.SessionPersistence{Cookie: &gatewayv1.CookieConfig{}}
+		if name := gatewayv1.CookieName("__Host-sid"); w.chance(30) {
+			session.Cookie.Name = &name
+		}
+		rule.SessionPersistence = session //nolint:staticcheck // deprecated upstream, and served by us
 	}
 	return rule
 }
