@@ -2,6 +2,7 @@ package status
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -35,12 +36,47 @@ func (u *Update) item() ([]byte, error) {
 	if u.Namespace != "" {
 		metadata["namespace"] = u.Namespace
 	}
-	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": u.APIVersion, "kind": u.Kind, "metadata": metadata, "status": u.Status.Value(),
-	})
+	status, err := plain(u.Status.Value())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.Object, err)
+	}
+	text, err := yaml.Marshal(map[string]any{"apiVersion": u.APIVersion, "kind": u.Kind, "metadata": metadata, "status": status})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", u.Object, err)
 	}
 	lines := strings.TrimSuffix(string(text), "\n")
 	return []byte("- " + strings.ReplaceAll(lines, "\n", "\n  ") + "\n"), nil
+}
+
+// plain is a status as maps and lists, without what is null: the times of a status that nobody has got yet.
+func plain(status any) (any, error) {
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return withoutNull(value), nil
+}
+
+func withoutNull(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, member := range value {
+			if member == nil {
+				delete(value, key)
+			} else {
+				value[key] = withoutNull(member)
+			}
+		}
+	case []any:
+		for i := range value {
+			value[i] = withoutNull(value[i])
+		}
+	}
+	return value
 }

@@ -1,0 +1,144 @@
+// Package controller is the loop that all forms of Limpet share: Snapshots in, HAProxy and statuses out.
+//
+// It wires the stages together and owns what happens between them: of several Snapshots the newest counts, what fails is
+// tried again, and a stage that panics over what somebody wrote costs that change and nothing else. It must never decide
+// what an object means, and never keep quiet about what it could not do.
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/controller/status"
+	"github.com/limpet-gateway/limpet/controller/translate"
+	"github.com/limpet-gateway/limpet/dataplane"
+)
+
+// Source is where Snapshots come from. Run emits the first one when it is complete, and ends when ctx does.
+type Source interface {
+	Run(ctx context.Context, emit func(cluster.Snapshot)) error
+}
+
+// Engine makes HAProxy serve a configuration.
+type Engine interface {
+	Apply(ctx context.Context, config model.Config) dataplane.Result
+}
+
+// StatusWriter takes the statuses of all objects.
+type StatusWriter interface {
+	Write(ctx context.Context, updates []*status.Update) error
+}
+
+// Options are a Controller's; Source, Engine and Status are required.
+type Options struct {
+	Source    Source
+	Engine    Engine
+	Status    StatusWriter
+	Graph     graph.Options
+	Translate translate.Options
+	// Log is silent if nil.
+	Log *slog.Logger
+	// Timeout bounds one attempt to apply; 30 s by default. The Engine goes on after it.
+	Timeout time.Duration
+	// Retry is how long to wait after the first failure, and RetryMost after many; 200 ms and 10 s by default.
+	Retry, RetryMost time.Duration
+}
+
+// Controller runs the loop. Use it by one goroutine, but for Report.
+type Controller struct {
+	options  Options
+	log      *slog.Logger
+	pipeline *pipeline
+	reports  mailbox[dataplane.Result]
+
+	// last is the Snapshot that was rebuilt last without a panic.
+	last cluster.Snapshot
+	// wanted is what HAProxy is to serve; nothing before the first Snapshot.
+	wanted *wanted
+	// revision is the newest of the Engine's Results.
+	revision uint64
+	result   status.Result
+	failures int
+}
+
+// New returns a Controller that has done nothing yet.
+func New(options Options) *Controller {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Graph.ControllerName == "" {
+		options.Graph.ControllerName = graph.DefaultControllerName
+	}
+	options.Timeout = or(options.Timeout, 30*time.Second)
+	options.Retry = or(options.Retry, 200*time.Millisecond)
+	options.RetryMost = or(options.RetryMost, 10*time.Second)
+	c := &Controller{options: options, log: options.Log, reports: newMailbox[dataplane.Result]()}
+	c.pipeline = newPipeline(options.Graph, options.Translate)
+	return c
+}
+
+func or(given, otherwise time.Duration) time.Duration {
+	if given > 0 {
+		return given
+	}
+	return otherwise
+}
+
+// Report takes a Result that no Apply waited for: the Engine's OnResult. It never blocks.
+func (c *Controller) Report(r dataplane.Result) { c.reports.put(r) }
+
+// Run runs the loop until ctx ends, or the Source does.
+func (c *Controller) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	snapshots, ended := newMailbox[cluster.Snapshot](), make(chan error, 1)
+	go func() { ended <- c.options.Source.Run(ctx, snapshots.put) }()
+	retry := time.NewTimer(0)
+	<-retry.C
+	for {
+		// Four things can happen: the objects changed, the Engine did something by itself, it is time to try again, or all ends.
+		select {
+		case s := <-snapshots.mail:
+			_ = c.Step(ctx, s)
+		case r := <-c.reports.mail:
+			c.reported(ctx, r)
+		case <-retry.C:
+			c.again(ctx)
+		case err := <-ended:
+			return ignoreCanceled(err)
+		}
+		if ctx.Err() != nil {
+			return ignoreCanceled(<-ended)
+		}
+		retry.Stop()
+		if wait := c.wait(); wait > 0 {
+			retry.Reset(wait)
+		}
+	}
+}
+
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// wait is how long until the next attempt, 0 if nothing failed.
+func (c *Controller) wait() time.Duration {
+	if c.failures == 0 {
+		return 0
+	}
+	wait := c.options.Retry
+	for range c.failures - 1 {
+		if wait *= 2; wait >= c.options.RetryMost {
+			return c.options.RetryMost
+		}
+	}
+	return wait
+}

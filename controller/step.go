@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane"
+)
+
+// Step rebuilds from a Snapshot, applies what comes of it and writes the statuses. It logs what fails; Run tries it
+// again.
+func (c *Controller) Step(ctx context.Context, s cluster.Snapshot) error {
+	start := time.Now()
+	w, err := c.pipeline.run(s)
+	if err != nil {
+		var changed []string
+		_ = protect(func() { changed = changedObjects(c.last, s) })
+		c.logPanic(err, "this change is left out, what was there before goes on", changed)
+		return err
+	}
+	c.last, c.wanted = s, w
+	return c.apply(ctx, start)
+}
+
+// again does what failed once more.
+func (c *Controller) again(ctx context.Context) {
+	if c.wanted != nil {
+		_ = c.apply(ctx, time.Now())
+	}
+}
+
+func (c *Controller) apply(ctx context.Context, start time.Time) error {
+	applying, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	var r dataplane.Result
+	if err := protect(func() { r = c.options.Engine.Apply(applying, c.wanted.config) }); err != nil {
+		c.logPanic(err, "HAProxy keeps what it has", nil)
+		r = dataplane.Result{Revision: c.revision, Err: err}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // Limpet ends: that is no failure to report.
+	}
+	return c.settle(ctx, r, time.Since(start))
+}
+
+// reported takes what the Engine did by itself. A Result that is older than one we know says nothing new.
+func (c *Controller) reported(ctx context.Context, r dataplane.Result) {
+	if c.wanted == nil || r.Revision < c.revision {
+		return
+	}
+	_ = c.settle(ctx, r, 0)
+}
+
+// settle takes in a Result and writes the statuses.
+func (c *Controller) settle(ctx context.Context, r dataplane.Result, took time.Duration) error {
+	c.revision = max(c.revision, r.Revision)
+	c.logResult(r, took)
+	c.result.LeftOut = maps.Clone(c.wanted.faults)
+	for owner, words := range r.LeftOut {
+		c.result.LeftOut[model.Owner(owner)] = join(c.result.LeftOut[model.Owner(owner)], words)
+	}
+	if r.Err == nil {
+		c.logListening(c.result.Running, c.wanted.graph)
+		c.result.Running, c.result.Problem = c.wanted.graph, ""
+	} else {
+		c.result.Problem = r.Err.Error()
+	}
+	err := errors.Join(r.Err, c.writeStatus(ctx))
+	if err == nil {
+		c.failures = 0
+	} else {
+		c.failures++
+	}
+	return err
+}
+
+func (c *Controller) writeStatus(ctx context.Context) error {
+	var err error
+	if panicked := protect(func() {
+		err = c.options.Status.Write(ctx, c.pipeline.status(c.wanted, c.result))
+	}); panicked != nil {
+		c.logPanic(panicked, "statuses are not written", nil)
+		c.pipeline.forgetStatus()
+		return panicked
+	}
+	if err != nil {
+		c.log.Error("statuses are not written", "error", err)
+	}
+	return err
+}
