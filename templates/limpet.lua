@@ -8,6 +8,7 @@ local paths      = Map.new("maps/paths.map", Map._beg)
 local parents    = Map.new("maps/parents.map", Map._str)
 local candidates = Map.new("maps/candidates.map", Map._str)
 local hosts      = Map.new("maps/hosts.map", Map._str)
+local names      = Map.new("maps/sni.map", Map._str)
 local splits     = Map.new("maps/splits.map", Map._str)
 local headers    = Map.new("maps/headers.map", Map._str)
 local redirects  = Map.new("maps/redirects.map", Map._str)
@@ -181,15 +182,18 @@ core.register_fetches("route", function(txn)
   return ""
 end)
 
--- deep_host finds the wildcard for a hostname with more labels than the native rules strip.
-core.register_fetches("deep_host", function(txn)
-  local port, suffix = txn:get_var("sess.port"), txn:get_var("txn.host")
+-- deep_host and deep_name find the wildcard for a hostname with more labels than the native rules strip.
+local function deepest(map, hostname, port)
+  local suffix = hostname:match("^[^.]*%.(.+)$")
   while suffix do
-    local host = hosts:lookup(suffix .. "|*" .. port)
-    if host then return host end
+    local found = map:lookup(suffix .. "|*" .. port)
+    if found then return found end
     suffix = suffix:match("^[^.]*%.(.+)$")
   end
-end)
+end
+
+core.register_fetches("deep_host", function(txn) return deepest(hosts, txn:get_var("txn.host"), txn:get_var("sess.port")) end)
+core.register_fetches("deep_name", function(txn) return deepest(names, txn:get_var("sess.sni"), txn:get_var("sess.port")) end)
 
 -- Splits -------------------------------------------------------------------------------------------------------------
 

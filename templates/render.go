@@ -140,11 +140,12 @@ type routingView struct {
 }
 
 type portView struct {
-	ID      string
-	Listen  string
-	Public  uint16
-	Labels  []int
-	Servers []serverView
+	ID        string
+	Listen    string
+	Public    uint16
+	Labels    []int
+	DeepLabel int
+	Servers   []serverView
 }
 
 type serverView struct{ ID, Internal, List string }
@@ -188,7 +189,7 @@ func (r *Renderer) routing(in frameInput) routingView {
 }
 
 func (r *Renderer) port(port model.Port) portView {
-	view := portView{ID: port.ID, Listen: listen(port), Public: port.Public, Labels: labels}
+	view := portView{ID: port.ID, Listen: listen(port), Public: port.Public, Labels: labels, DeepLabel: deepLabel}
 	for _, server := range port.Servers {
 		view.Servers = append(view.Servers, serverView{
 			ID:       server.ID,
