@@ -19,7 +19,7 @@ func TestB04HostnamesOfRoutes(t *testing.T) {
 	w := Run(t, gateway+
 		route("exact", "hostnames: [a.ex.com, ex.org]\nrules:\n- backendRefs: [{name: exact, port: 80}]")+
 		route("wild", "hostnames: [\"*.ex.com\"]\nrules:\n- backendRefs: [{name: wild, port: 80}]")+
-		route("deep", "hostnames: [\"*.deep.ex.com\"]\nrules:\n- backendRefs: [{name: deep, port: 80}]"),
+		route("deep", "hostnames: [\"*.deep.ex.com\", \"*.1.2.3.4.5.6.7.8.9.net\"]\nrules:\n- backendRefs: [{name: deep, port: 80}]"),
 		pods("exact", 1), pods("wild", 1), pods("deep", 1))
 	w.check(t, []row{
 		{"exact", get("a.ex.com/"), "exact"},
@@ -43,6 +43,8 @@ func TestB04HostnamesOfRoutes(t *testing.T) {
 		{"the longer wildcard", get("a.deep.ex.com/"), "deep"},
 		{"the longer wildcard, more labels", get("a.b.deep.ex.com/"), "deep"},
 		{"the longer wildcard's own suffix", get("deep.ex.com/"), "wild"},
+		{"a wildcard with many labels", get("0.1.2.3.4.5.6.7.8.9.net/"), "deep"},
+		{"a wildcard with many labels, not its own suffix", get("1.2.3.4.5.6.7.8.9.net/"), "404"},
 		{"an exact one has no subdomains", get("a.ex.org/"), "404"},
 		{"another host", get("other.com/"), "404"},
 		{"an address", get("127.0.0.1/"), "404"},

@@ -153,6 +153,21 @@ func (l *limpet) serve(t testing.TB, set files.Set) {
 	}
 }
 
+// restart ends HAProxy and starts it again from the files.
+func (w *World) restart(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended, end := context.WithCancel(ctx)
+	end()
+	if err := w.limpet.process.Stop(ended); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.limpet.process.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (l *limpet) end(t testing.TB) {
 	if log, err := os.ReadFile(filepath.Join(l.dir, "haproxy.log")); err == nil && t.Failed() {
 		t.Logf("HAProxy's log ends with:\n%s", log[max(0, len(log)-2000):])

@@ -1,6 +1,9 @@
 package behaviour
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // class is the GatewayClass that is ours.
 const class = `---
@@ -36,4 +39,13 @@ spec:
 // aged is an HTTPRoute with a creation time: the second of a minute.
 func aged(second, name, spec string) string {
 	return strings.Replace(route(name, spec), "metadata: {", `metadata: {creationTimestamp: "2026-01-01T00:00:`+second+`Z", `, 1)
+}
+
+// yamlText is any text as one word of YAML.
+func yamlText(s string) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
