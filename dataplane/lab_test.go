@@ -51,15 +51,19 @@ func (l *lab) logged() string {
 // newLab starts an Engine in a new folder.
 func newLab(t testing.TB, change ...func(*Options)) *lab {
 	t.Helper()
-	l := &lab{TB: t, dir: haproxytest.Dir(t), logs: &strings.Builder{}}
-	l.client = haproxy.NewClient(haproxy.AdminSocket(l.dir))
+	l := &lab{TB: t, logs: &strings.Builder{}}
 	l.options = Options{
-		Dir: l.dir, Binary: haproxytest.Binary(t), ReloadEvery: 100 * time.Millisecond, Retry: 500 * time.Millisecond,
+		Binary: haproxytest.Binary(t), ReloadEvery: 100 * time.Millisecond, Retry: 500 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(l, nil)),
 	}
 	for _, c := range change {
 		c(&l.options)
 	}
+	if l.options.Dir == "" {
+		l.options.Dir = haproxytest.Dir(t)
+	}
+	l.dir = l.options.Dir
+	l.client = haproxy.NewClient(haproxy.AdminSocket(l.dir))
 	t.Cleanup(func() {
 		if l.engine != nil {
 			_ = l.engine.Close()
@@ -325,7 +329,8 @@ func (r *testRenderer) render(config model.Config, place placement.Placement) (f
 	return r.set, nil, nil
 }
 
-// skeleton renders the frame. A port whose ID begins with "bad" gets a line that HAProxy refuses.
+// skeleton renders the frame. A port whose ID begins with "bad" gets a line that HAProxy refuses, with "odd" one that it
+// refuses without saying which.
 func (r *testRenderer) skeleton(frame model.Frame, slots int) files.Set {
 	s := haproxytest.Skeleton{Dir: r.dir, Slots: slots}
 	assets := table.Table[files.Asset]{}.Edit()
@@ -333,6 +338,9 @@ func (r *testRenderer) skeleton(frame model.Frame, slots int) files.Set {
 		address := netip.AddrPortFrom(port.Address, port.Bind).String()
 		if strings.HasPrefix(port.ID, "bad") {
 			address += " frobnicate"
+		}
+		if strings.HasPrefix(port.ID, "odd") {
+			address += "\n    use_backend missing if TRUE"
 		}
 		if port.TLS() {
 			list := ""

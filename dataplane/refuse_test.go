@@ -17,7 +17,6 @@ import (
 
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
-	"github.com/limpet-gateway/limpet/dataplane/placement"
 )
 
 func TestABadLineIsLeftOutAloneAndStaysOutUntilItChanges(t *testing.T) {
@@ -148,54 +147,91 @@ func TestWhatIsNobodysFaultKeepsTheLastGoodAndDataGoesOn(t *testing.T) {
 	}
 }
 
-// TestACulpritWithoutALineIsFoundByBisection gives HAProxy something to refuse that names no line of its owner.
-func TestACulpritWithoutALineIsFoundByBisection(t *testing.T) {
+func TestCulpritsWithoutALineAreFoundByTheirSection(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	inner := &testRenderer{dir: l.dir}
-	l.options.Render = nil
-	_ = l.engine.Close()
-	engine, err := New(Options{
-		Dir: l.dir, Binary: l.options.Binary, Logger: l.options.Logger, ReloadEvery: l.options.ReloadEvery,
-		Render: func(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
-			set, faults, err := inner.render(config, place)
-			// A line of nobody that only fails when a port of X's is there.
-			for _, section := range set.Sections {
-				if section.Name == "frontend p7" {
-					last := set.Sections[len(set.Sections)-1]
-					last.Text += "    use-server nobody if TRUE\n"
-					set.Sections = append(append([]files.Section(nil), set.Sections[:len(set.Sections)-1]...), withOwner(last, "X"))
-				}
-			}
-			return set, faults, err
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	l.engine = engine
-	var addresses []string
+	l, address := serving(t)
 	for i := range 12 {
-		addresses = append(addresses, l.port(fmt.Sprintf("p%d", i), fmt.Sprintf("Owner %d", i)))
+		l.port(fmt.Sprintf("odd%d", i), fmt.Sprintf("Owner %d", i))
 	}
-	l.backend("one", l.endpoint("a", 1))
-	l.route("h", "one")
-	got := l.try(60 * time.Second)
-	if got.Err != nil || len(got.LeftOut) != 1 || !strings.Contains(fmt.Sprint(got.LeftOut), "nobody") {
-		t.Fatalf("%+v, want one owner left out", got)
+	l.backend("one", l.endpoint("z", 7))
+	got := l.apply()
+	if got.Reloaded || len(got.LeftOut) != 12 || !strings.Contains(got.LeftOut["Owner 3"], "Proxy 'odd3': unable to find required use_backend") {
+		t.Errorf("%+v, want twelve left out", got)
 	}
-	if answer := l.get(addresses[3], "h"); answer != "a" {
-		t.Errorf("answers %q", answer)
+	if answer := l.get(address, "h"); answer != "z" {
+		t.Errorf("h answers %q, want the new endpoint", answer)
 	}
 }
 
-// withOwner marks a section's last line.
-func withOwner(section files.Section, owner string) files.Section {
-	section.Owners = map[int]string{strings.Count(section.Text, "\n") - 1: owner}
-	return section
+func TestCulpritsThatNothingNamesAreFoundByBisection(t *testing.T) {
+	t.Parallel()
+	l, _ := serving(t)
+	for i := range 14 {
+		l.port(fmt.Sprintf("p-%d", i), fmt.Sprintf("Owner %d", i))
+	}
+	l.port("odd1", "Owner 20")
+	l.port("odd2", "Owner 5a")
+	l.driverFinds(t, func(d *driver) {
+		d.want(l.config)
+		if err := d.render(); err != nil {
+			t.Fatal(err)
+		}
+		s := &search{driver: d}
+		for _, want := range []string{"Owner 20", "Owner 5a"} {
+			_, err := s.try(t.Context())
+			if got := s.bisect(t.Context(), err); len(got) != 1 || got[0] != want {
+				t.Fatalf("found %v, want %s", got, want)
+			}
+		}
+		c, err := s.try(t.Context())
+		if err != nil || len(c.set.Sections) != len(d.left.raw.Sections)-2 {
+			t.Errorf("%v: the rest is not taken", err)
+		}
+		if s.checks > maxChecks || strings.Count(d.left.refused["Owner 20"].words, "odd") != 1 {
+			t.Errorf("%d checks; words %q", s.checks, d.left.refused["Owner 20"].words)
+		}
+		// Nobody's fault, and too many.
+		if err := d.store.Remove(c.number); err != nil {
+			t.Fatal(err)
+		}
+		d.left.raw.Sections = append(d.left.raw.Sections, files.Section{Name: "defaults x", Text: "defaults x\n    frobnicate\n"})
+		if got := (&search{driver: d}).bisect(t.Context(), err); got != nil {
+			t.Errorf("found %v, where it is nobody's fault", got)
+		}
+		if got := (&search{driver: d, checks: maxChecks - 2}).bisect(t.Context(), err); got != nil {
+			t.Errorf("found %v after too many checks", got)
+		}
+	})
+}
+
+func TestAnInnocentIsNotLeftOutWithTheCulprit(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.driverFinds(t, func(d *driver) {
+		d.left.refuse("Gateway a", "said by mistake", false)
+		s := &search{driver: d, named: []string{"Gateway a", "nobody"}}
+		c, err := s.try(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c = s.minimize(t.Context(), c)
+		if d.left.isRefused("Gateway a") || len(c.set.Sections) != len(d.left.raw.Sections) {
+			t.Error("an innocent stays left out")
+		}
+	})
+	if answer := l.get(address, "h"); answer != "a" {
+		t.Errorf("h answers %q", answer)
+	}
+}
+
+// driverFinds stops the engine and looks into it.
+func (l *lab) driverFinds(t *testing.T, look func(*driver)) {
+	t.Helper()
+	l.engine.end()
+	l.engine.driver.behind.wait(l.engine.driver)
+	look(l.engine.driver)
+	l.engine.driver.release()
+	l.engine = nil
 }
 
 func weakKey(t *testing.T) *rsa.PrivateKey {

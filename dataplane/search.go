@@ -41,7 +41,7 @@ func (d *driver) search(ctx context.Context) (candidate, error) {
 				named = s.bisect(ctx, err)
 			}
 			s.named = append(s.named, named...)
-			if len(named) > 0 {
+			if len(named) > 0 && s.checks < maxChecks {
 				continue
 			}
 		}
@@ -93,18 +93,25 @@ func (d *driver) blame(set files.Set, err error, loading bool) []string {
 	return named
 }
 
-// suspects are the owners of what an alert mentions, else of its line.
+// suspects are the owners of the files that an alert mentions, else of its line, else of the section that it is about.
 func suspects(set files.Set, alert haproxy.Alert) []string {
 	var owners []string
-	for _, name := range set.Mentioned(alert.Message) {
+	for _, name := range set.Mentioned(alert.Message, alert.Line) {
 		if asset, _ := set.Assets.Get(name); asset.Owner != "" {
 			owners = append(owners, asset.Owner)
 		}
 	}
-	if owner := set.Owner(alert.File, alert.Line); len(owners) == 0 && owner != "" {
-		owners = append(owners, owner)
+	if len(owners) > 0 {
+		return owners
 	}
-	return owners
+	owner := set.Owner(alert.File, alert.Line)
+	if owner == "" {
+		owner = set.OwnerOfMentioned(alert.Message)
+	}
+	if owner == "" {
+		return nil
+	}
+	return []string{owner}
 }
 
 // leaveOut refuses an owner, and those of whose files nothing remains then.
@@ -123,36 +130,19 @@ func (d *driver) leaveOut(owner, words string, loading bool) {
 // nobody's fault, or if that would take too many checks.
 func (s *search) bisect(ctx context.Context, cause error) []string {
 	owners := changedOwners(s.left.set(), s.running)
-	fits := func(count int) (fit, certain bool) {
-		if s.checks >= maxChecks {
-			return false, false
-		}
-		for _, owner := range owners[count:] {
-			s.left.refuse(owner, "", false)
-		}
-		c, err := s.try(ctx)
-		for _, owner := range owners[count:] {
-			s.left.restore(owner)
-		}
-		if err == nil {
-			_ = s.store.Remove(c.number)
-		}
-		return err == nil, err == nil || isRefused(err)
-	}
-	if fit, _ := fits(0); len(owners) == 0 || !fit {
+	if len(owners) == 0 || s.with(ctx, owners, 0) != nil {
 		return nil
 	}
 	good, bad := 0, len(owners) // with the first good ones it is taken, with the first bad ones it is not
 	for bad-good > 1 {
 		middle := (good + bad) / 2
-		fit, certain := fits(middle)
-		if !certain {
-			return nil
-		}
-		if fit {
+		switch err := s.with(ctx, owners, middle); {
+		case err == nil:
 			good = middle
-		} else {
-			bad = middle
+		case isRefused(err):
+			bad, cause = middle, err
+		default:
+			return nil
 		}
 	}
 	culprit := owners[bad-1]
@@ -160,12 +150,38 @@ func (s *search) bisect(ctx context.Context, cause error) []string {
 	return []string{culprit}
 }
 
+// errTooManyChecks ends a bisection.
+var errTooManyChecks = errors.New("too many checks")
+
+// with says what HAProxy says when of these owners only the first ones are in.
+func (s *search) with(ctx context.Context, owners []string, first int) error {
+	if s.checks >= maxChecks {
+		return errTooManyChecks
+	}
+	for _, owner := range owners[first:] {
+		s.left.refuse(owner, "", false)
+	}
+	c, err := s.try(ctx)
+	for _, owner := range owners[first:] {
+		s.left.restore(owner)
+	}
+	if err == nil {
+		return s.store.Remove(c.number)
+	}
+	return err
+}
+
+// wordsOf are HAProxy's.
 func wordsOf(err error) string {
 	var refused *haproxy.RefusedError
-	if errors.As(err, &refused) {
-		return refused.Error()
+	if !errors.As(err, &refused) || len(refused.Alerts) == 0 {
+		return err.Error()
 	}
-	return err.Error()
+	var words []string
+	for _, alert := range refused.Alerts {
+		words = append(words, alert.Message)
+	}
+	return strings.Join(words, "; ")
 }
 
 // changedOwners are those of whom HAProxy reads something that it did not read before; if there is none, all.

@@ -202,12 +202,40 @@ func TestWithoutAnOwnerEverybodyElseStays(t *testing.T) {
 
 func TestWordsAboutAListMeanTheCertificateInIt(t *testing.T) {
 	t.Parallel()
-	words := "'bind :1' in section 'frontend' : 'crt-list' : error processing line 1 in file 'lists/l.list' : unable to load SSL certificate into SSL Context 'certs/a.pem': ee key too small."
-	if got := sample().Mentioned(words); !slices.Equal(got, []string{"certs/a.pem"}) {
-		t.Errorf("mentioned are %v, want the certificate", got)
+	set := sample()
+	set.Sections[1].Text = "frontend p1\n    bind :1 ssl crt-list lists/l.list\n    bind :2 ssl crt certs/b.pem\n"
+	const first, second = 4, 5 // the lines of the two binds
+	words := "'bind :1' in section 'frontend' : 'crt-list' : error processing line 1 in file 'lists/l.list' : " +
+		"unable to load SSL certificate into SSL Context 'certs/a.pem': ee key too small. Again 'certs/a.pem'."
+	for _, c := range []struct {
+		words string
+		line  int
+		want  []string
+	}{
+		{words, first, []string{"certs/a.pem"}},
+		{"bad line in file 'lists/l.list'", first, []string{"lists/l.list"}},
+		{"unable to load 'certs/b.pem'", second, []string{"certs/b.pem"}},
+		{"unknown keyword 'certs/a.pem'", second, nil}, // the line does not lead there
+		{"unknown keyword 'certs/a.pem'", 0, nil},
+	} {
+		if got := set.Mentioned(c.words, c.line); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.words, got, c.want)
+		}
 	}
-	if got := sample().Mentioned("bad line in file 'lists/l.list'"); !slices.Equal(got, []string{"lists/l.list"}) {
-		t.Errorf("mentioned are %v, want the list", got)
+}
+
+func TestWordsAboutAProxyMeanItsOwner(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]string{
+		"Proxy 'p1': unable to find required default_backend: 'p2'.": "A",
+		"frontend 'p2': no":                   "B",
+		"unknown keyword 'x' in section 'p1'": "",
+		"backend 's1' : no":                   "",
+		"no quotes":                           "",
+	} {
+		if got := sample().OwnerOfMentioned(words); got != want {
+			t.Errorf("%s: %q, want %q", words, got, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/limpet-gateway/limpet/internal/table"
@@ -107,12 +108,14 @@ func linesWithout(text string, gone map[string]bool) (rest string, cut, left boo
 	return b.String(), cut, left
 }
 
-// Mentioned returns the names of the assets that a text mentions between quotes, without those that only lead to others
-// of them: of a list and the certificate in it, HAProxy's words mean the certificate.
-func (s Set) Mentioned(text string) []string {
+// Mentioned returns the names of the assets that words about a line of haproxy.cfg mention between quotes and that the
+// line leads to: words may also quote what somebody wrote to blame another. Of a list and the certificate in it, the
+// certificate is meant.
+func (s Set) Mentioned(words string, line int) []string {
+	led := s.ledTo(line)
 	var names []string
-	for i, part := range strings.Split(text, "'") {
-		if _, is := s.Assets.Get(part); is && i%2 == 1 {
+	for _, part := range quoted(words) {
+		if led[part] && !slices.Contains(names, part) {
 			names = append(names, part)
 		}
 	}
@@ -123,6 +126,78 @@ func (s Set) Mentioned(text string) []string {
 		}
 	}
 	return meant
+}
+
+// ledTo are the assets that a line of haproxy.cfg names, and those that they name in turn.
+func (s Set) ledTo(line int) map[string]bool {
+	led := map[string]bool{}
+	for _, word := range strings.Fields(s.line(line - 1)) {
+		asset, is := s.Assets.Get(word)
+		if !is {
+			continue
+		}
+		led[word] = true
+		if asset.Secret {
+			continue
+		}
+		for text := range strings.Lines(asset.Text) {
+			if words := strings.Fields(text); len(words) > 0 {
+				if _, is := s.Assets.Get(words[0]); is {
+					led[words[0]] = true
+				}
+			}
+		}
+	}
+	return led
+}
+
+// line is a line of haproxy.cfg, counted from 0; "" if there is none.
+func (s Set) line(number int) string {
+	text, _ := s.configText()
+	for line := range strings.Lines(text) {
+		if number == 0 {
+			return line
+		}
+		number--
+	}
+	return ""
+}
+
+// OwnerOfMentioned returns the owner of the section whose name is the first that words have between quotes: HAProxy says
+// "Proxy 'name': what is wrong".
+func (s Set) OwnerOfMentioned(words string) string {
+	parts := quoted(words)
+	if len(parts) == 0 {
+		return ""
+	}
+	for _, section := range s.Sections {
+		if words := strings.Fields(section.Name); len(words) > 1 && words[1] == parts[0] {
+			return section.owner()
+		}
+	}
+	return ""
+}
+
+// owner is that of a section's first statement.
+func (s Section) owner() string {
+	number := 0
+	for line := range strings.Lines(s.text()) {
+		if isStatement(line) {
+			return s.Owners[number]
+		}
+		number++
+	}
+	return ""
+}
+
+func quoted(text string) []string {
+	var parts []string
+	for i, part := range strings.Split(text, "'") {
+		if i%2 == 1 {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 func leadsToAny(asset Asset, names []string) bool {

@@ -20,7 +20,7 @@ type Alert struct {
 var (
 	alertLine = regexp.MustCompile(`^\[([A-Z]+)\]\s*\(\d+\) : (.*)$`)
 	placeName = regexp.MustCompile(`\[(?:[^\[\]\s]*/)?([^\[\]\s/]+):(\d+)\]`)
-	preamble  = regexp.MustCompile(`^(?:config : )?(?:parsing )?(?:\[[^\]]*:\d+\] ?:? ?)*`)
+	preamble  = regexp.MustCompile(`^(?:config : )?(?:[Pp]arsing )?(?:\[[^\]]*:\d+\] ?:? ?)*`)
 )
 
 // summaries follow the alerts that say something.

@@ -42,7 +42,7 @@ func TestACheckNamesEveryCulprit(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, alert := range refused.Alerts {
-		meant := set.Mentioned(alert.Message)
+		meant := set.Mentioned(alert.Message, alert.Line)
 		for _, name := range meant {
 			asset, _ := set.Assets.Get(name)
 			got[asset.Owner] = true
