@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,7 @@ func TestEverythingStopsWithTheEngineButHAProxy(t *testing.T) {
 	if pids := l.pids(); len(pids) != 2 {
 		t.Errorf("processes are %v, want a master and a worker", pids)
 	}
-	if got := l.engine.Apply(context.Background(), model.Config{}); got.Err != ErrClosed {
+	if got := l.engine.Apply(context.Background(), model.Config{}); !errors.Is(got.Err, ErrClosed) {
 		t.Errorf("a closed engine answers %v", got.Err)
 	}
 	l.start()

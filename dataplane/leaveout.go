@@ -123,14 +123,14 @@ func (l *leaveOuts) restore(owner string) {
 
 // restoreLoading takes those in again that may have healed, and says whether there were any.
 func (l *leaveOuts) restoreLoading() bool {
-	any := false
+	some := false
 	for owner, refusal := range l.refused {
 		if refusal.loading {
 			l.restore(owner)
-			any = true
+			some = true
 		}
 	}
-	return any
+	return some
 }
 
 // hasLoading says whether somebody is left out that may heal by itself.
