@@ -95,7 +95,8 @@ func (f *objectFlags) apart(flag, written string) error {
 			continue
 		}
 		between, err := filepath.Rel(resolved(path), resolved(written))
-		if err == nil && between != ".." && !strings.HasPrefix(between, ".."+string(filepath.Separator)) {
+		hidden := between != "." && strings.HasPrefix(between, ".") || strings.Contains(between, "/.")
+		if err == nil && !hidden { // "../" counts as hidden too: it is elsewhere.
 			return usage("%s %s lies in the folder %s, which -f reads: put it elsewhere", flag, written, path)
 		}
 	}

@@ -168,6 +168,7 @@ func TestMistakesInTheCommandLineSayWhatToDo(t *testing.T) {
 		"a form of log":          {[]string{"serve", "-f", path, "--log-format", "xml"}, "give text or json"},
 		"a level of log":         {[]string{"serve", "-f", path, "--log-level", "loud"}, "give debug, info, warn or error"},
 		"standard input":         {[]string{"serve", "-f", "-"}, "standard input cannot be watched"},
+		"a status nowhere":       {[]string{"serve", "-f", path, "--status-file", dir + "/x/y.yaml"}, "there is no folder"},
 		"a status among objects": {[]string{"serve", "-f", dir, "--status-file", dir + "/x/status.yaml"}, "put it elsewhere"},
 		"a state among objects":  {[]string{"serve", "-f", dir, "--dir", dir}, "put it elsewhere"},
 	}

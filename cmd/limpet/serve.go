@@ -109,6 +109,9 @@ func (f *serveFlags) options() (controller.ServeOptions, error) {
 		if err := f.objects.apart("--status-file", f.statusFile); err != nil {
 			return controller.ServeOptions{}, err
 		}
+		if folder := filepath.Dir(f.statusFile); !isFolder(folder) {
+			return controller.ServeOptions{}, usage("--status-file %s: there is no folder %s", f.statusFile, folder)
+		}
 	}
 	return controller.ServeOptions{
 		Paths: f.objects.paths, Dir: f.dir, StatusFile: f.statusFile, Graph: graph, TrustedProxies: trusted,
@@ -129,4 +132,9 @@ func graceContext(ctx context.Context, after time.Duration) (context.Context, co
 		cancel()
 	})
 	return grace, cancel
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

@@ -29,6 +29,12 @@ type reader struct {
 // readDocument reads a part. Whatever it holds, there is a document.
 func readDocument(text []byte, isJSON bool) *document {
 	r := reader{&document{}, len(text)}
+	defer func() {
+		if value := recover(); value != nil {
+			r.objects = nil
+			r.fail(fmt.Errorf("a mistake in Limpet, please report it: %v", value))
+		}
+	}()
 	if len(text) > maxPart {
 		r.fail(fmt.Errorf("the document is larger than %d MiB: put its objects into documents of their own, separated by ---", maxPart>>20))
 		return r.document

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Severity says what a Problem means for what it is about.
@@ -49,7 +51,8 @@ func (p Problem) placed(file string, start int) Problem {
 	return p
 }
 
-// String is the problem in one line, the way compilers do it.
+// String is the problem in one line, the way compilers do it. Whatever a file holds, it stays one line, and nothing in it
+// speaks to a terminal.
 func (p Problem) String() string {
 	parts := []string{p.Place(), p.Severity.String()}
 	for _, part := range []string{p.Object, p.Field, p.Message} {
@@ -57,7 +60,12 @@ func (p Problem) String() string {
 			parts = append(parts, part)
 		}
 	}
-	return strings.Join(parts, ": ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.Join(parts, ": "))
 }
 
 // Place is file and line.
