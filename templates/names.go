@@ -2,7 +2,6 @@ package templates
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 
 	"github.com/limpet-gateway/limpet/controller/model"
@@ -11,16 +10,13 @@ import (
 // literalNames is how many cookie and how many header names the configuration holds: each costs every session a look.
 const literalNames = 8
 
-// plainName is a name that needs no quoting as an argument of a sample fetch.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
 // Names are the session names that are used most: the ones worth writing into the configuration when it is written anyway
 // (docs/decisions/0007).
 func Names(config model.Config) (cookies, headers []string) {
 	counts := map[model.Carrier]map[string]int{model.Cookie: {}, model.HeaderLine: {}}
 	for _, e := range config.Rules.Sorted() {
 		for _, share := range e.Value.Split {
-			if share.Session != nil && plainName.MatchString(share.Session.Name) {
+			if share.Session != nil {
 				counts[share.Session.Carrier][share.Session.Name]++
 			}
 		}
