@@ -1,240 +1,222 @@
 package behaviour
 
 import (
-	"bufio"
+	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/limpet-gateway/limpet/controller"
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/controller/status"
 	"github.com/limpet-gateway/limpet/controller/translate"
+	"github.com/limpet-gateway/limpet/dataplane"
 	"github.com/limpet-gateway/limpet/dataplane/files"
-	"github.com/limpet-gateway/limpet/dataplane/haproxy"
 	"github.com/limpet-gateway/limpet/dataplane/haproxy/haproxytest"
 	"github.com/limpet-gateway/limpet/dataplane/placement"
-	"github.com/limpet-gateway/limpet/internal/table"
+	"github.com/limpet-gateway/limpet/internal/keys"
 	"github.com/limpet-gateway/limpet/templates"
 )
 
-// limpet is the pipeline from files to HAProxy.
+// limpet is Limpet as `limpet serve` wires it, but that a test says when the files are read.
 type limpet struct {
 	options    limpetOptions
+	address    netip.Addr
+	objects    string
 	dir        string
+	log        *log
 	files      *cluster.Files
-	builder    *graph.Builder
-	translator *translate.Translator
-	renderer   *templates.Renderer
-	store      *files.Store
-	process    *haproxy.Process
+	engine     *dataplane.Engine
+	controller *controller.Controller
 
-	graph  *graph.Graph
+	// What was rendered last: the Engine does it at times of its own too.
+	mu     sync.Mutex
 	config model.Config
-	placed table.Table[*model.Backend]
-	place  placement.Placement
 	set    files.Set
+	// What came of the last Step.
+	result dataplane.Result
+	status []*status.Update
 }
 
 type limpetOptions struct {
 	trusted  []netip.Prefix
 	problems bool
-	sign     []templates.SignKey
+	names    []byte
+	sign     []keys.SignKey
 }
 
 // Keys for tokens.
 var (
-	keyA = templates.SignKey{ID: "a", Secret: "3Lm2TOntsDDfXdggrmms2YXqwLq1kjA2sLPGtYXreUk="}
-	keyB = templates.SignKey{ID: "b", Secret: "q0XmY0vPpFOSoTkWpYcI9w2pHhM1m0GkSxT0cQm3c2E="}
+	keyA = keys.SignKey{ID: "a", Secret: bytes.Repeat([]byte("a"), 32)}
+	keyB = keys.SignKey{ID: "b", Secret: bytes.Repeat([]byte("b"), 32)}
 )
 
 func newLimpet(t testing.TB, w *World) *limpet {
 	t.Helper()
 	l := &limpet{
-		dir:   filepath.Join(w.folder, "run"),
-		files: cluster.NewFiles(cluster.FilesOptions{Paths: []string{w.objects()}}),
-		builder: graph.NewBuilder(graph.Options{
-			DefaultAddress: w.address(), PortOffset: portOffset,
-		}),
-		options: limpetOptions{sign: []templates.SignKey{keyA}},
-	}
-	var err error
-	if l.store, err = files.Open(l.dir); err != nil {
-		t.Fatal(err)
-	}
-	if l.process, err = haproxy.NewProcess(haproxytest.Binary(t), l.dir, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
+		address: w.address(), objects: w.objects(), dir: filepath.Join(w.folder, "run"), log: &log{},
+		options: limpetOptions{names: []byte("names of endpoints"), sign: []keys.SignKey{keyA}},
 	}
 	t.Cleanup(func() { l.end(t) })
 	return l
 }
 
-// begin makes the stages that depend on options.
-func (l *limpet) begin(t testing.TB) {
+// start brings Limpet up. An HAProxy that runs already is adopted.
+func (l *limpet) start(t testing.TB) {
 	t.Helper()
-	l.translator = translate.New(translate.Options{NamesKey: []byte("names of endpoints"), TrustedProxies: l.options.trusted})
-	var err error
-	l.renderer, err = templates.NewRenderer(templates.Settings{
-		AdminSocket: haproxy.AdminSocket(l.dir), HealthSocket: filepath.Join(l.dir, "run", "health.sock"),
-		Instance: filepath.Base(filepath.Dir(l.dir)), HardStopAfter: "1h", SignKeys: l.options.sign,
+	renderer, err := templates.NewRenderer(controller.Settings(l.dir, l.options.sign))
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.NewTextHandler(l.log, nil))
+	l.engine, err = dataplane.New(dataplane.Options{
+		Dir: l.dir, Binary: haproxytest.Binary(t), Logger: logger, ReloadEvery: 10 * time.Millisecond,
+		Render: func(config model.Config, place placement.Placement) (files.Set, []dataplane.Fault, error) {
+			set, found, err := renderer.Render(config, place)
+			var faults []dataplane.Fault
+			for _, fault := range found {
+				faults = append(faults, dataplane.Fault{Owner: fault.Owner, Message: fault.Message})
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.config, l.set = config, set
+			return set, faults, err
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.files = cluster.NewFiles(cluster.FilesOptions{Paths: []string{l.objects}})
+	l.controller = controller.New(controller.Options{
+		Engine: engine{l}, Status: statuses{l}, Log: logger,
+		Graph:     graph.Options{DefaultAddress: l.address, PortOffset: portOffset},
+		Translate: translate.Options{NamesKey: l.options.names, TrustedProxies: l.options.trusted},
+	})
+	if err := l.engine.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// engine and statuses keep what passes.
+type engine struct{ *limpet }
+
+func (e engine) Apply(ctx context.Context, config model.Config) dataplane.Result {
+	e.result = e.engine.Apply(ctx, config)
+	return e.result
+}
+
+type statuses struct{ *limpet }
+
+func (s statuses) Write(_ context.Context, updates []*status.Update) error {
+	s.status = updates
+	return nil
+}
+
+// rendered is what HAProxy is to serve.
+func (l *limpet) rendered() (model.Config, files.Set) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.config, l.set
 }
 
 // apply makes HAProxy serve what the files say.
 func (l *limpet) apply(t testing.TB) {
 	t.Helper()
-	if l.renderer == nil {
-		l.begin(t)
+	if l.engine == nil {
+		l.start(t)
 	}
 	snapshot, problems := l.files.Load()
 	if len(problems) > 0 && !l.options.problems {
 		t.Fatalf("the manifests: %v", problems)
 	}
-	l.graph = l.builder.Build(snapshot)
-	l.config = l.translator.Config(l.graph)
-	l.arrange()
-	set, faults, err := l.renderer.Render(l.config, l.place)
-	if err != nil || len(faults) > 0 {
-		t.Fatalf("rendering: %v %v", err, faults)
+	if err := l.controller.Step(t.Context(), snapshot); err != nil {
+		t.Fatal(err)
 	}
-	l.set = set
-	l.serve(t, set)
+	if len(l.result.LeftOut) > 0 && !l.options.problems {
+		t.Fatalf("left out: %v", l.result.LeftOut)
+	}
 }
 
-// arrange gives every backend a slot.
-func (l *limpet) arrange() {
-	var added, removed []string
-	for change := range l.config.Backends.Diff(l.placed) {
-		switch {
-		case !change.HadOld:
-			added = append(added, change.Key)
-		case !change.HasNew:
-			removed = append(removed, change.Key)
+// condition is a condition in the status of an object, as "HTTPRoute default/x", of the first section that has it.
+func (w *World) condition(t testing.TB, object, kind string) metav1.Condition {
+	t.Helper()
+	for _, update := range w.limpet.status {
+		if update.Object.String() != object {
+			continue
+		}
+		for _, section := range update.Sections() {
+			for _, condition := range section.Conditions {
+				if condition.Type == kind {
+					return condition
+				}
+			}
 		}
 	}
-	l.place = l.place.Update(added, removed)
-	l.placed = l.config.Backends
-	l.place.Cookies, l.place.Headers = templates.Names(l.config)
+	t.Fatalf("%s has no condition %s", object, kind)
+	return metav1.Condition{}
 }
 
-func (l *limpet) serve(t testing.TB, set files.Set) {
+// restartLimpet ends Limpet, with HAProxy going on, and starts it again.
+func (w *World) restartLimpet(t testing.TB) {
 	t.Helper()
-	number, faults, err := l.store.Write(set, l.place)
-	if err != nil || len(faults) > 0 {
-		t.Fatalf("writing: %v %v", err, faults)
-	}
-	if err := haproxy.Check(t.Context(), haproxytest.Binary(t), l.store.Path(number)); err != nil {
+	if err := w.limpet.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.store.Switch(number); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if l.process.Alive() {
-		err = l.process.Reload(ctx)
-	} else {
-		err = l.process.Start(ctx)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.limpet.start(t)
+	w.Sync(t)
 }
 
-// restart ends HAProxy and starts it again from the files.
+// restart ends Limpet and HAProxy, and starts both again from the files.
 func (w *World) restart(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ended, end := context.WithCancel(ctx)
-	end()
-	if err := w.limpet.process.Stop(ended); err != nil {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.limpet.engine.Shutdown(ended); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.limpet.process.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	w.limpet.start(t)
+	w.Sync(t)
 }
 
 func (l *limpet) end(t testing.TB) {
-	if log, err := os.ReadFile(filepath.Join(l.dir, "haproxy.log")); err == nil && t.Failed() {
-		t.Logf("HAProxy's log ends with:\n%s", log[max(0, len(log)-2000):])
+	if l.engine == nil {
+		return
+	}
+	if t.Failed() {
+		if text, err := os.ReadFile(filepath.Join(l.dir, "haproxy.log")); err == nil {
+			t.Logf("HAProxy's log ends with:\n%s", text[max(0, len(text)-2000):])
+		}
+		t.Logf("Limpet's log ends with:\n%s", l.log.tail(3000))
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = l.process.Stop(ended)
+	_ = l.engine.Shutdown(ended)
 }
 
-// processes are what HAProxy's master says.
-type processes struct {
-	master, worker, reloads int
-	old                     []int
+// log is what Limpet says.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
 }
 
-// processes asks the master: lines of "<pid> <type> <reloads> <uptime> <version>" under headings.
-func (w *World) processes(t testing.TB) processes {
-	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", filepath.Join(w.limpet.dir, "run", "master.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if _, err := io.WriteString(conn, "show proc;quit\n"); err != nil {
-		t.Fatal(err)
-	}
-	var found processes
-	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 3 {
-			continue
-		}
-		pid, err := strconv.Atoi(fields[0])
-		reloads, _ := strconv.Atoi(fields[2])
-		switch {
-		case err != nil:
-		case fields[1] == "master":
-			found.master, found.reloads = pid, reloads
-		case fields[1] == "worker" && found.worker == 0:
-			found.worker = pid
-		case fields[1] == "worker":
-			found.old = append(found.old, pid)
-		}
-	}
-	if found.master == 0 || found.worker == 0 {
-		t.Fatal("HAProxy's master knows no worker")
-	}
-	return found
+func (l *log) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
 }
 
-// Reloads is how often HAProxy was reloaded since its start.
-func (w *World) Reloads(t testing.TB) int { return w.processes(t).reloads }
-
-// command asks HAProxy itself, where no request can tell.
-func (w *World) command(t testing.TB, line string) string {
-	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", haproxy.AdminSocket(w.limpet.dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintln(conn, line); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(answer)
+func (l *log) tail(length int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.text.String()
+	return text[max(0, len(text)-length):]
 }
