@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
 )
 
 const (
@@ -18,6 +19,8 @@ const (
 	// A start that follows another one within soon waits, up to slowestStart.
 	soon         = 10 * time.Second
 	slowestStart = 5 * time.Second
+	// growEvery is how long the pool of slots waits after growing it failed.
+	growEvery = time.Minute
 )
 
 // reload makes HAProxy serve what is wanted by files: a new generation, checked, switched to and loaded. It does not end
@@ -26,12 +29,12 @@ func (d *driver) reload(ctx context.Context, result *Result) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
 	defer cancel()
 	d.behind.wait(d)
-	if err := d.prepare(); err != nil {
-		result.Err, result.Reasons = err, nil
-		return
+	d.grow = false
+	began, before := time.Now(), d.placement
+	err := d.prepare()
+	if err == nil {
+		err = d.change(ctx, result)
 	}
-	began := time.Now()
-	err := d.change(ctx, result)
 	if err == nil {
 		if result.Reloaded {
 			d.logger.Info("reloaded", "generation", d.generation, "reasons", joined(result.Reasons), "took", time.Since(began))
@@ -45,8 +48,12 @@ func (d *driver) reload(ctx context.Context, result *Result) {
 	}
 	d.logger.Error("the configuration was not changed", "error", result.Err)
 	d.reloaded = time.Now() // the next one waits as after a reload
+	d.nextGrow = d.reloaded.Add(growEvery)
 	if !d.process.Alive() {
 		d.delayNextStart()
+	}
+	if err := d.unprepare(before); err != nil {
+		return
 	}
 	count, err := d.runData(ctx, d.left.set())
 	result.Commands += count
@@ -70,6 +77,15 @@ func (d *driver) prepare() error {
 	return d.renderPlaced()
 }
 
+// unprepare takes back what nobody asked for, so that it is no reason for the next reload.
+func (d *driver) unprepare(before placement.Placement) error {
+	if !d.given {
+		return nil
+	}
+	d.placement.Capacity, d.placement.Cookies, d.placement.Headers = before.Capacity, before.Cookies, before.Headers
+	return d.renderPlaced()
+}
+
 // change finds what HAProxy takes of the wanted set, and makes it serve that.
 func (d *driver) change(ctx context.Context, result *Result) error {
 	forced := !d.known || len(d.doubts) > 0 || len(Diff(d.running, d.left.set()).Reload) == 0
@@ -89,7 +105,6 @@ func (d *driver) change(ctx context.Context, result *Result) error {
 		if !isRefused(err) || len(d.blame(c.set, err, true)) == 0 {
 			return err
 		}
-		d.nextRetry = time.Now().Add(d.Retry)
 	}
 	return err
 }
@@ -140,7 +155,12 @@ func (d *driver) read(ctx context.Context, number int) error {
 	if !d.process.Alive() {
 		return d.process.Start(ctx)
 	}
-	if err := d.process.Reload(ctx); err != nil {
+	err := d.process.Reload(ctx)
+	if haproxy.IsUnreachable(err) {
+		d.logger.Error("HAProxy runs and cannot be told to reload; it is started anew", "error", err)
+		return d.process.Start(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	runs, err := d.client.Generation(ctx)
@@ -162,7 +182,7 @@ func (d *driver) rollBack(number int) error {
 
 // empty notes that a new worker has no server that was on its way out.
 func (d *driver) empty() {
-	d.leaving = map[string]*leaver{}
+	d.leaving, d.unread = map[string]*leaver{}, nil
 	d.placement = d.placement.Released(d.placement.Leaving()...)
 }
 

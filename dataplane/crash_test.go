@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,10 @@ import (
 	"time"
 
 	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/table"
 )
 
 // serving is a lab with a port, two backends and two routes, all applied.
@@ -180,6 +184,55 @@ func TestAHungHAProxyIsAnErrorInTimeAndHeals(t *testing.T) {
 	}
 }
 
+func TestAnHAProxyWhoseSocketsAreGoneIsStartedAnew(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"admin.sock", "master.sock"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, address := serving(t)
+			if err := os.Remove(filepath.Join(l.dir, "run", name)); err != nil {
+				t.Fatal(err)
+			}
+			l.route("j", "one")
+			l.port("p2", "Gateway b")
+			l.within(20*time.Second, "all is served", func() bool { return l.try(10*time.Second).Err == nil && l.get(address, "j") == "a" })
+			l.within(5*time.Second, "one HAProxy runs", func() bool { return len(l.pids()) == 2 })
+		})
+	}
+}
+
+func TestAMapThatNoRuleReadsIsAFileAlone(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	_ = l.engine.Close()
+	inner := &testRenderer{dir: l.dir}
+	options := l.options
+	count := 0
+	options.Render = func(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
+		set, faults, err := inner.render(config, place)
+		set.Maps = maps.Clone(set.Maps)
+		count++
+		set.Maps["unread.map"] = table.Of(table.Entry[files.Entry]{Key: fmt.Sprint(count), Value: files.Entry{Value: "v"}})
+		return set, faults, err
+	}
+	engine, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	l.engine = engine
+	l.apply()
+	for range 3 {
+		l.port("p1", "")
+		l.noPort("p1")
+		if got := l.apply(); got.Reloaded {
+			t.Errorf("%+v, want no reload", got)
+		}
+	}
+}
+
 func TestWhatSomebodyElseChangesIsRepaired(t *testing.T) {
 	t.Parallel()
 	l, address := serving(t)
@@ -213,7 +266,7 @@ func TestSlotsAreReusedOnlyWhenEmptyAndRefilledInTheBackground(t *testing.T) {
 	}
 	select {
 	case got := <-results:
-		if !got.Reloaded || len(got.Reasons) != 1 || got.Reasons[0] != "128 slots instead of 64" {
+		if !got.Reloaded || len(got.Reasons) != 1 || got.Reasons[0] != "only 15 of 64 slots are free" {
 			t.Errorf("background: %+v", got)
 		}
 	case <-time.After(10 * time.Second):

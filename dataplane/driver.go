@@ -28,6 +28,7 @@ type driver struct {
 	// What is wanted.
 	config    model.Config
 	given     bool // there is a config
+	grow      bool // slots are wanted that no backend needs yet
 	placed    table.Table[*model.Backend]
 	placement placement.Placement
 	left      leaveOuts
@@ -39,6 +40,7 @@ type driver struct {
 	known      bool      // running is what it serves
 	same       bool      // its sections were rendered, or could have been, by this Engine
 	leaving    map[string]*leaver
+	unread     map[string]bool // maps that no rule of HAProxy's reads: they are files only
 	revision   uint64
 	doubts     []string // why a reload is needed although nothing differs
 	// refusedStart is why HAProxy does not start with the files that it once ran with.
@@ -51,6 +53,7 @@ type driver struct {
 	nextHeal  time.Time
 	nextAudit time.Time
 	nextRetry time.Time
+	nextGrow  time.Time
 
 	behind behind
 }
@@ -148,22 +151,6 @@ func (d *driver) noteRefused(err error) bool {
 	}
 	d.refusedStart = err
 	return true
-}
-
-// retry takes those in again that may have healed, and adds slots when few are left.
-func (d *driver) retry(now time.Time) bool {
-	if !d.known || !d.given || now.Sub(d.reloaded) < d.ReloadEvery {
-		return false
-	}
-	if d.left.hasLoading() && now.After(d.nextRetry) {
-		d.nextRetry = now.Add(d.Retry)
-		return d.left.restoreLoading()
-	}
-	if grown := d.placement.Grown(); grown.Capacity > d.placement.Capacity {
-		d.placement = grown
-		return true
-	}
-	return false
 }
 
 const auditEvery = time.Minute

@@ -48,8 +48,8 @@ type Options struct {
 	// Drain is how long a removed server's live connections are left alone before they are cut; 1 h by default, as long as
 	// a reload leaves an old worker.
 	Drain time.Duration
-	// Retry is how often those are tried again that HAProxy refused for something outside, such as a port that another
-	// process holds; 30 s by default.
+	// Retry is how often it is looked whether what HAProxy could not load can be loaded now, such as a port that another
+	// process held; 5 s by default.
 	Retry time.Duration
 	// OnResult is told what came of work that no Apply waits for: recovery, refilled slots, another try. It must not call
 	// the Engine.
@@ -103,7 +103,7 @@ func New(options Options) (*Engine, error) {
 	options.Timeout = or(options.Timeout, 5*time.Second)
 	options.ReloadEvery = or(options.ReloadEvery, time.Second)
 	options.Drain = or(options.Drain, time.Hour)
-	options.Retry = or(options.Retry, 30*time.Second)
+	options.Retry = or(options.Retry, 5*time.Second)
 	stopping, stop := context.WithCancel(context.Background())
 	return &Engine{
 		options: options, mailbox: newMailbox(), stopping: stopping, stop: stop, stopped: make(chan struct{}),

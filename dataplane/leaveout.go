@@ -121,28 +121,6 @@ func (l *leaveOuts) restore(owner string) {
 	}
 }
 
-// restoreLoading takes those in again that may have healed, and says whether there were any.
-func (l *leaveOuts) restoreLoading() bool {
-	some := false
-	for owner, refusal := range l.refused {
-		if refusal.loading {
-			l.restore(owner)
-			some = true
-		}
-	}
-	return some
-}
-
-// hasLoading says whether somebody is left out that may heal by itself.
-func (l *leaveOuts) hasLoading() bool {
-	for _, refusal := range l.refused {
-		if refusal.loading {
-			return true
-		}
-	}
-	return false
-}
-
 // set is the rendered one without what is left out.
 func (l *leaveOuts) set() files.Set {
 	rest := l.raw

@@ -45,11 +45,13 @@ func (e *Engine) work(waiting []request) ([]request, bool) {
 	if !done {
 		return waiting, true
 	}
-	if len(waiting) == 0 && e.options.OnResult != nil {
-		e.options.OnResult(result)
-	}
+	heard := false
 	for _, r := range waiting {
 		r.reply <- result
+		heard = heard || r.ctx.Err() == nil
+	}
+	if !heard && e.options.OnResult != nil {
+		e.options.OnResult(result)
 	}
 	return nil, false
 }

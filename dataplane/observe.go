@@ -68,10 +68,12 @@ func (d *driver) observeMaps(ctx context.Context, base map[string]table.Table[fi
 		return nil, err
 	}
 	observed := map[string]table.Table[files.Entry]{}
+	d.unread = map[string]bool{}
 	for name, known := range base {
 		observed[name] = known
 		if _, used := sizes[name]; !used {
-			continue // no rule reads it
+			d.unread[name] = true
+			continue
 		}
 		shown, err := d.client.ShowMap(ctx, name)
 		if err != nil {

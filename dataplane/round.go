@@ -33,6 +33,9 @@ func (d *driver) round(ctx context.Context) (result Result, done bool) {
 	if d.generation == 0 {
 		plan.Reload = []string{"there is no configuration yet"}
 	}
+	if d.grow {
+		plan.Reload = append(plan.Reload, fmt.Sprintf("only %d of %d slots are free", d.placement.Capacity-d.placement.Used(), d.placement.Capacity))
+	}
 	if err != nil {
 		plan.Reload = append(plan.Reload, fmt.Sprintf("HAProxy did not start with generation %d", d.generation))
 	}
@@ -72,7 +75,11 @@ func (d *driver) ensure(ctx context.Context) error {
 		}
 	}
 	if d.process.Alive() {
-		return d.adopt(ctx)
+		err := d.adopt(ctx)
+		if !haproxy.IsUnreachable(err) {
+			return err
+		}
+		d.logger.Error("HAProxy runs and cannot be reached; it is started anew", "error", err)
 	}
 	if d.generation == 0 {
 		d.loadLast()

@@ -57,6 +57,9 @@ func (d *driver) run(ctx context.Context, plan Plan, wanted files.Set) (int, err
 func (d *driver) execute(ctx context.Context, plan Plan) (int, error) {
 	b := &batch{driver: d}
 	for _, step := range plan.Steps {
+		if d.unread[step.Map] {
+			continue
+		}
 		if err := b.add(ctx, step); err != nil {
 			return b.sent, err
 		}

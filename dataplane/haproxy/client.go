@@ -25,8 +25,8 @@ import (
 const (
 	// maxBatch bounds what is sent at once: HAProxy takes 16 KiB for one command with its payload.
 	maxBatch = 15_000
-	// defaultTimeout bounds a round trip whose context has no deadline.
-	defaultTimeout = 5 * time.Second
+	// roundTrip bounds a round trip, whatever its context allows.
+	roundTrip = 10 * time.Second
 	// sentinel is a command that always answers. It stands before and after each batch, because success is silent in
 	// most commands, and client-native reports a connection that broke or timed out as an empty reply.
 	sentinel = "show version"
@@ -152,7 +152,7 @@ func split(answer string) []string {
 
 // send is one round trip. client-native knows no context: when it ends, the call is left to its own timeout.
 func (c *Client) send(ctx context.Context, text string) (string, error) {
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := context.WithTimeout(ctx, roundTrip)
 	defer cancel()
 	c.mu.Lock()
 	known := c.runtime
@@ -203,7 +203,7 @@ func (c *Client) forget() {
 
 // Settle waits until no earlier call that was given up can change anything any more.
 func (c *Client) Settle(ctx context.Context) error {
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := context.WithTimeout(ctx, roundTrip)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -230,7 +230,7 @@ func connect(ctx context.Context, socket string) (runtime.Runtime, error) {
 
 // dialogue sends one line on a connection of its own and returns what comes back until HAProxy closes it.
 func dialogue(ctx context.Context, socket, line string) (string, error) {
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := context.WithTimeout(ctx, roundTrip)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", socket)
@@ -255,11 +255,4 @@ func dialogue(ctx context.Context, socket, line string) (string, error) {
 		return "", fmt.Errorf("%w: it closed the connection without a word", ErrUnavailable)
 	}
 	return string(answer), nil
-}
-
-func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, has := ctx.Deadline(); has {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, defaultTimeout)
 }

@@ -3,11 +3,18 @@ package haproxy
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 )
 
 // ErrUnavailable is HAProxy's silence: it does not run, hangs, or broke off. What was sent may have been done or not.
 var ErrUnavailable = errors.New("HAProxy does not answer")
+
+// IsUnreachable tells an ErrUnavailable that waiting does not mend: nobody listens at the socket, or there is none.
+func IsUnreachable(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
 
 // ErrTooLong is a command that is longer, quoted, than the socket takes.
 var ErrTooLong = errors.New("the command is longer than the socket takes")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -29,7 +28,7 @@ const (
 const (
 	// maxSocketPath is HAProxy's: it binds under a longer name first.
 	maxSocketPath = 97
-	// startTimeout bounds a start whose context has no deadline. HAProxy itself tries to bind for two seconds.
+	// startTimeout bounds a start. HAProxy itself tries to bind for two seconds.
 	startTimeout = 30 * time.Second
 	// killAfter is how long a process may take to end after it was told to.
 	killAfter = 2 * time.Second
@@ -79,7 +78,7 @@ func (p *Process) Find(ctx context.Context) (bool, error) {
 	switch {
 	case err == nil:
 		return p.adopt(found)
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+	case IsUnreachable(err):
 		return false, nil
 	}
 	return false, fmt.Errorf("the HAProxy of %s: %w", p.dir, err)
@@ -105,11 +104,8 @@ func (p *Process) adopt(found processes) (bool, error) {
 // Start starts HAProxy with the current generation, after whatever is left of an earlier one has been ended, and returns
 // when it serves. A *RefusedError has its words if it does not take the configuration.
 func (p *Process) Start(ctx context.Context) error {
-	if _, has := ctx.Deadline(); !has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, startTimeout)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	if err := p.end(ctx); err != nil {
 		return err
 	}
