@@ -48,10 +48,11 @@ func (p Placement) Used() int { return p.slots.Len() + len(p.leaving) }
 // Full says that a background reload should add slots: less than a quarter of them is free.
 func (p Placement) Full() bool { return (p.Capacity-p.Used())*spare < p.Capacity }
 
-// Grown returns the placement with the capacity that it should have after a reload.
+// Grown returns the placement with the capacity that it should have after a reload. It is never less than the minimum, so
+// that the first route of an installation without any needs no reload.
 func (p Placement) Grown() Placement {
 	need := max(minimum, p.Used()+p.Used()/2)
-	if p.Full() && need > p.Capacity {
+	if (p.Full() || p.Capacity < minimum) && need > p.Capacity {
 		p.Capacity = (need + minimum - 1) / minimum * minimum
 	}
 	return p

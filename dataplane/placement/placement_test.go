@@ -56,6 +56,9 @@ func TestCapacityGrowsOnlyWhenNothingIsFree(t *testing.T) {
 		t.Errorf("48 backends: capacity %d, full %v; want 64, false", p.Capacity, p.Full())
 	}
 	p = p.Update([]string{"one more"}, nil)
+	if capacity := (Placement{}).Grown().Capacity; capacity != 64 {
+		t.Errorf("without a backend there are %d slots, want 64", capacity)
+	}
 	if p.Capacity != 64 || !p.Full() || p.Grown().Capacity != 128 {
 		t.Errorf("49 backends: capacity %d, full %v, grown %d; want 64, true, 128", p.Capacity, p.Full(), p.Grown().Capacity)
 	}
