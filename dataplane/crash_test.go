@@ -15,6 +15,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+	"github.com/limpet-gateway/limpet/dataplane/haproxy/haproxytest"
 	"github.com/limpet-gateway/limpet/dataplane/placement"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
@@ -231,6 +232,111 @@ func TestAMapThatNoRuleReadsIsAFileAlone(t *testing.T) {
 			t.Errorf("%+v, want no reload", got)
 		}
 	}
+}
+
+func TestVeryLongEntriesComeChangeAndGo(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	long := strings.Repeat(";", 3900)
+	for _, backend := range []string{"one", "two"} {
+		l.route(long, backend)
+		if got := l.apply(); got.Reloaded || len(got.LeftOut) > 0 {
+			t.Errorf("%+v, want it served", got)
+		}
+		if got := l.entries("hosts.map"); got[long] != "v-"+long || len(got) != 3 {
+			t.Errorf("%d hosts", len(got))
+		}
+	}
+	l.route(long, "")
+	if got := l.apply(); got.Reloaded || len(l.entries("hosts.map")) != 2 || len(l.entries("paths.map")) != 2 {
+		t.Errorf("%+v, want it gone", got)
+	}
+	if got := l.get(address, "h"); got != "a" {
+		t.Errorf("h answers %q", got)
+	}
+}
+
+func TestALimpetThatDiedBetweenSwitchAndReloadIsFoundOut(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	time.Sleep(600 * time.Millisecond)
+	driver := l.engine.driver
+	l.crash()
+	set := driver.running
+	set.Sections = append(append([]files.Section(nil), set.Sections...), files.Section{Name: "backend later", Text: "backend later\n"})
+	number, _, err := driver.store.Write(set, driver.placement)
+	if err != nil || number != 2 {
+		t.Fatal(number, err)
+	}
+	if err := driver.store.Switch(number); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	if got := driver.store.Current(); got != 1 {
+		t.Errorf("current is %d, want the one that HAProxy runs", got)
+	}
+	l.route("j", "one")
+	if got := l.apply(); got.Reloaded || got.Generation != 1 || l.get(address, "j") != "a" {
+		t.Errorf("%+v", got)
+	}
+	l.port("p2", "Gateway b")
+	if got := l.apply(); got.Generation != 3 {
+		t.Errorf("%+v, want generation 3", got)
+	}
+}
+
+func TestFilesThatCannotBeReadBackAreWrittenAnew(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	l.crash()
+	if err := os.WriteFile(filepath.Join(l.dir, "current", "index.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	got := l.apply()
+	if !got.Reloaded || !strings.Contains(fmt.Sprint(got.Reasons), "cannot be read") || l.get(address, "h") != "a" {
+		t.Errorf("%+v, want a reload", got)
+	}
+	if got := l.apply(); got.Reloaded {
+		t.Errorf("once more: %+v", got)
+	}
+	// The same with nothing running.
+	l.crash()
+	if err := os.WriteFile(filepath.Join(l.dir, "current", "index.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.kill(l.master())
+	l.within(5*time.Second, "nothing runs", func() bool { return len(l.pids()) == 0 })
+	l.start()
+	if got := l.apply(); !got.Reloaded || l.get(address, "h") != "a" {
+		t.Errorf("%+v, want a start", got)
+	}
+}
+
+func TestAnUnstartableHAProxyIsTriedAgainWithPatience(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "haproxy")
+	genuine := haproxytest.Binary(t)
+	write := func(text string) {
+		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("exec " + genuine + ` "$@"` + "\n")
+	l, address := serving(t, func(o *Options) { o.Binary = script })
+	write(`echo start >> "$0.starts"; exit 1` + "\n")
+	l.kill(l.master())
+	l.within(5*time.Second, "its death is noticed", func() bool { return strings.Contains(l.logged(), "HAProxy died") })
+	if got := l.try(5 * time.Second); got.Err == nil {
+		t.Errorf("%+v, want an error", got)
+	}
+	time.Sleep(3 * time.Second)
+	starts, _ := os.ReadFile(script + ".starts")
+	if n := strings.Count(string(starts), "start"); n < 2 || n > 30 {
+		t.Errorf("%d starts in three seconds", n)
+	}
+	write("exec " + genuine + ` "$@"` + "\n")
+	l.within(20*time.Second, "it is back", func() bool { return l.get(address, "h") == "a" })
 }
 
 func TestWhatSomebodyElseChangesIsRepaired(t *testing.T) {

@@ -89,7 +89,7 @@ func (b *batch) add(ctx context.Context, step Step) error {
 	case SetEntry:
 		return b.entry(ctx, step, haproxy.SetMap(step.Map, step.Key, step.Value))
 	case RemoveEntry:
-		b.commands = append(b.commands, haproxy.DelMap(step.Map, step.Key))
+		return b.entry(ctx, step, haproxy.DelMap(step.Map, step.Key))
 	case ReplaceMap:
 		if err := b.flush(ctx); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (b *batch) add(ctx context.Context, step Step) error {
 	return nil
 }
 
-// entry adds the command of one entry; a very long one goes another way.
+// entry adds the command of one entry. A very long one takes a new version of the map, in which nothing needs quoting.
 func (b *batch) entry(ctx context.Context, step Step, command haproxy.Command) error {
 	if !errors.Is(command.Err(), haproxy.ErrTooLong) {
 		b.commands = append(b.commands, command)
@@ -117,7 +117,11 @@ func (b *batch) entry(ctx context.Context, step Step, command haproxy.Command) e
 	for _, e := range shown {
 		edit.Set(e.Key, files.Entry{Value: e.Value})
 	}
-	edit.Set(step.Key, files.Entry{Value: step.Value})
+	if step.Action == RemoveEntry {
+		edit.Delete(step.Key)
+	} else {
+		edit.Set(step.Key, files.Entry{Value: step.Value})
+	}
 	b.sent++
 	return b.driver.client.ReplaceMap(ctx, step.Map, entries(edit.Table()))
 }

@@ -212,6 +212,13 @@ func TestALineOfEightKiBFitsInACommand(t *testing.T) {
 	command := SetMap(paths, "k", strings.Repeat("v", files.MaxLine-2))
 	l.exec(AddMap(paths, "k", "v"), command, command, command)
 	l.mapIs(paths, map[string]string{"k": strings.Repeat("v", files.MaxLine-2)})
+	almost := "k" + strings.Repeat(";", 3680)
+	longest := SetMap(paths, almost, strings.Repeat(";", 3780))
+	if size := len(longest.text); size < maxBatch-100 || size > maxBatch {
+		t.Fatalf("the longest command has %d bytes", size)
+	}
+	l.exec(AddMap(paths, almost, "v"), longest)
+	l.exec(DelMap(paths, almost))
 	// Quoted, it is too long: the whole map is replaced then.
 	if err := l.client.Exec(t.Context(), SetMap(paths, "k", long)); !errors.Is(err, ErrTooLong) {
 		t.Errorf("a command of 16 KiB: %v, want ErrTooLong", err)
