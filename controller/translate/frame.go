@@ -75,34 +75,35 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 			Address: address,
 			Bind:    p.listeners[0].Bind,
 			Public:  p.number,
-			Servers: p.servers(gateway),
+			Servers: p.servers(gateway, address),
 		})
 	}
 	return ports
 }
 
-func (p gatewayPort) servers(gateway *graph.Gateway) []model.TLSServer {
+func (p gatewayPort) servers(gateway *graph.Gateway, address netip.Addr) []model.TLSServer {
 	var servers []model.TLSServer
 	for _, listener := range p.listeners {
 		if listener.TLS {
 			servers = append(servers, model.TLSServer{
-				ID:           tlsServerID(gateway.Key(), listener.Name),
+				ID:           tlsServerID(gateway.Key(), address.String(), listener.Name),
 				Owner:        gatewayOwner(gateway.Key()),
 				Hostname:     listener.Hostname,
-				Certificates: certificates(gateway, listener),
+				Certificates: certificates(listener),
 			})
 		}
 	}
 	return servers
 }
 
-// certificates belong to the Gateway: a Secret has no status in which to say that its certificate is refused.
-func certificates(gateway *graph.Gateway, listener *graph.Listener) []model.Certificate {
+// certificates belong to their Secrets: one that HAProxy refuses is left out alone, and status says so on the listeners that
+// use it.
+func certificates(listener *graph.Listener) []model.Certificate {
 	var all []model.Certificate
 	for _, certificate := range listener.Certificates {
 		all = append(all, model.Certificate{
 			ID:    certificateID(certificate.Secret),
-			Owner: gatewayOwner(gateway.Key()),
+			Owner: secretOwner(certificate.Secret),
 			PEM:   line(certificate.Chain) + line(certificate.Key),
 		})
 	}

@@ -37,22 +37,32 @@ func TestTLSListenersAreServersOfTheirPort(t *testing.T) {
 
 	w := oneGateway(withTLS(onPort(443, "a.ex.com"), "one", "two"), withTLS(onPort(443, ""), "one"))
 	frame := w.config(testTranslator()).Frame
-	key := w.gateways[0].Key()
-	one := model.Certificate{
-		ID: certificateID(w.gateways[0].Listeners[0].Certificates[0].Secret), Owner: "Gateway default/gw", PEM: "chain of one\nkey of one\n",
+	key, address := w.gateways[0].Key(), w.gateways[0].Addresses[0].String()
+	certificate := func(n int, pem string) model.Certificate {
+		secret := w.gateways[0].Listeners[0].Certificates[n].Secret
+		return model.Certificate{ID: certificateID(secret), Owner: secretOwner(secret), PEM: pem}
 	}
-	two := model.Certificate{
-		ID: certificateID(w.gateways[0].Listeners[0].Certificates[1].Secret), Owner: "Gateway default/gw", PEM: "chain of two\nkey of two\n",
-	}
+	one, two := certificate(0, "chain of one\nkey of one\n"), certificate(1, "chain of two\nkey of two\n")
 	want := []model.TLSServer{
-		{ID: tlsServerID(key, "443-a.ex.com"), Owner: "Gateway default/gw", Hostname: "a.ex.com", Certificates: []model.Certificate{one, two}},
-		{ID: tlsServerID(key, "443-"), Owner: "Gateway default/gw", Certificates: []model.Certificate{one}},
+		{ID: tlsServerID(key, address, "443-a.ex.com"), Owner: "Gateway default/gw", Hostname: "a.ex.com", Certificates: []model.Certificate{one, two}},
+		{ID: tlsServerID(key, address, "443-"), Owner: "Gateway default/gw", Certificates: []model.Certificate{one}},
 	}
 	if len(frame.Ports) != 1 || !frame.Ports[0].TLS() {
 		t.Fatalf("ports are %+v, want one with TLS", frame.Ports)
 	}
 	if diff := difference(want, frame.Ports[0].Servers); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestEachAddressOfAGatewayHasTLSServersOfItsOwn(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(withTLS(onPort(443, ""), "one"))
+	w.gateways[0].Addresses = append(w.gateways[0].Addresses, netip.MustParseAddr("::1"))
+	ports := w.config(testTranslator()).Frame.Ports
+	if len(ports) != 2 || ports[0].Servers[0].ID == ports[1].Servers[0].ID {
+		t.Errorf("ports: %+v", ports)
 	}
 }
 

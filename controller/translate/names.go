@@ -53,8 +53,9 @@ func portID(gateway types.NamespacedName, address string, port uint16) string {
 	return "p" + digest("port", gateway.Namespace, gateway.Name, address, strconv.Itoa(int(port)))
 }
 
-func tlsServerID(gateway types.NamespacedName, listener string) string {
-	return "t" + digest("tls", gateway.Namespace, gateway.Name, listener)
+// tlsServerID differs by address too: a Gateway with two has each listener on both.
+func tlsServerID(gateway types.NamespacedName, address, listener string) string {
+	return "t" + digest("tls", gateway.Namespace, gateway.Name, address, listener)
 }
 
 func certificateID(secret types.NamespacedName) string {
@@ -68,6 +69,10 @@ func virtualHostID(gateway types.NamespacedName, listener, hostname string) stri
 
 func gatewayOwner(gateway types.NamespacedName) model.Owner {
 	return model.Owner("Gateway " + gateway.String())
+}
+
+func secretOwner(secret types.NamespacedName) model.Owner {
+	return model.Owner("Secret " + secret.String())
 }
 
 func routeOwner(route types.NamespacedName) model.Owner {
