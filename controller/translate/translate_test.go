@@ -193,7 +193,7 @@ func TestIDsDoNotChangeFromOneReleaseToTheNext(t *testing.T) {
 	got = append(got, fmt.Sprint(backend.Endpoints[0].Name, " ", backend.Endpoints[0].ID), config.Hosts.Sorted()[0].Value.VirtualHost)
 	want := []string{
 		"ptc7oqtej6iwo",
-		"t4uftx45z7mu4",
+		"t7tgzjskklzzs",
 		"xvmsz27viuk7",
 		"rcci2e3tzp2p5 sitqdlz5sq2gf q7mj63bhj6fb obt7zkwe c-obt7zkwe",
 		"rcci2e3tzp2p5 sj2umrb6sxtzi q7mj63bhj6fb dcuyhipz c-dcuyhipz",
