@@ -36,40 +36,6 @@ func haproxy(t testing.TB) string {
 	return ""
 }
 
-// write lays the set out as HAProxy reads it.
-func write(t testing.TB, dir string, set files.Set) {
-	t.Helper()
-	put := func(name, text string) {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var cfg strings.Builder
-	for _, section := range set.Sections {
-		cfg.WriteString(section.Text)
-		for _, e := range set.Servers.Sorted() {
-			if s := e.Value; section.Slot != "" && s.Slot == section.Slot {
-				fmt.Fprintf(&cfg, "  server %s %s id %d weight %d %s\n", s.Name, s.Address, s.ID, s.Weight, s.Options)
-			}
-		}
-	}
-	put("haproxy.cfg", cfg.String())
-	for _, e := range set.Assets.Sorted() {
-		put(e.Key, e.Value.Text)
-	}
-	for name, entries := range set.Maps {
-		var lines strings.Builder
-		for _, e := range entries.Sorted() {
-			lines.WriteString(e.Key + " " + e.Value.Value + "\n")
-		}
-		put("maps/"+name, lines.String())
-	}
-}
-
 // run renders config, checks it with HAProxy and starts it. It returns the folder.
 func run(t testing.TB, config model.Config) string {
 	t.Helper()
@@ -89,16 +55,27 @@ func run(t testing.TB, config model.Config) string {
 	for _, e := range config.Backends.Sorted() {
 		backends = append(backends, e.Key)
 	}
-	set, faults, err := renderer.Render(config, placement.Placement{}.Update(backends, nil))
+	place := placement.Placement{}.Update(backends, nil)
+	set, faults, err := renderer.Render(config, place)
 	if err != nil || len(faults) > 0 {
 		t.Fatal(err, faults)
 	}
-	write(t, dir, set)
-	files := []string{"-C", dir, "-f", "haproxy.cfg", "-f", KeysFile}
-	if out, err := exec.Command(haproxy(t), append([]string{"-c"}, files...)...).CombinedOutput(); err != nil {
+	store, err := files.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, left, err := store.Write(set, place)
+	if err != nil || len(left) > 0 {
+		t.Fatal(err, left)
+	}
+	arguments := []string{"-C", store.Path(number)}
+	for _, name := range files.ConfigFiles() {
+		arguments = append(arguments, "-f", name)
+	}
+	if out, err := exec.Command(haproxy(t), append([]string{"-c"}, arguments...)...).CombinedOutput(); err != nil {
 		t.Fatalf("haproxy -c: %v\n%s", err, out)
 	}
-	cmd := exec.Command(haproxy(t), append([]string{"-db"}, files...)...)
+	cmd := exec.Command(haproxy(t), append([]string{"-db"}, arguments...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func (l *lab) origin(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = l.start(ctx, port, file)
+	_, err = l.start(ctx, port, l.dir, file)
 	return port, err
 }
 
@@ -101,7 +101,7 @@ func startBase(ctx context.Context, l *lab, origin int, o options) (*subject, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := l.start(ctx, port, file)
+	p, err := l.start(ctx, port, l.dir, file)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func startBare(ctx context.Context, l *lab, origin int, _ options) (*subject, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := l.start(ctx, port, file)
+	p, err := l.start(ctx, port, l.dir, file)
 	if err != nil {
 		return nil, err
 	}
@@ -252,46 +252,20 @@ func (l *lab) limpetWith(
 		return nil, fmt.Errorf("%v %w", faults, err)
 	}
 	change(&set)
-	if err := l.lay(name, set); err != nil {
+	store, err := files.Open(dir)
+	if err != nil {
 		return nil, err
 	}
-	p, err := l.start(ctx, int(config.Frame.Ports[0].Bind), dir+"/haproxy.cfg", dir+"/"+templates.KeysFile)
+	number, left, err := store.Write(set, place)
+	if err != nil || len(left) > 0 {
+		return nil, fmt.Errorf("%v %w", left, err)
+	}
+	p, err := l.start(ctx, int(config.Frame.Ports[0].Bind), store.Path(number), files.ConfigFiles()...)
 	if err != nil {
 		return nil, err
 	}
 	script, err := l.script(name, requests)
 	return &subject{process: p, script: script}, err
-}
-
-// lay writes a set as the files that HAProxy reads.
-func (l *lab) lay(name string, set files.Set) error {
-	var cfg strings.Builder
-	for _, section := range set.Sections {
-		cfg.WriteString(section.Text)
-		for _, e := range set.Servers.Sorted() {
-			if s := e.Value; s.Slot != "" && s.Slot == section.Slot {
-				fmt.Fprintf(&cfg, "  server %s %s id %d weight %d %s\n", s.Name, s.Address, s.ID, s.Weight, s.Options)
-			}
-		}
-	}
-	if _, err := l.write(name+"/haproxy.cfg", cfg.String()); err != nil {
-		return err
-	}
-	for _, e := range set.Assets.Sorted() {
-		if _, err := l.write(name+"/"+e.Key, e.Value.Text); err != nil {
-			return err
-		}
-	}
-	for file, entries := range set.Maps {
-		var lines strings.Builder
-		for _, e := range entries.Sorted() {
-			lines.WriteString(e.Key + " " + e.Value.Value + "\n")
-		}
-		if _, err := l.write(name+"/maps/"+file, lines.String()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (l *lab) write(name, text string) (string, error) {

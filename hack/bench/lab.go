@@ -59,9 +59,9 @@ func (l *lab) close() {
 	_ = os.RemoveAll(l.dir)
 }
 
-// start runs HAProxy in the folder of the given files and waits for port.
-func (l *lab) start(ctx context.Context, port int, files ...string) (*process, error) {
-	args := []string{"-db", "-C", filepath.Dir(files[0])}
+// start runs HAProxy in a folder, on files there, and waits for port.
+func (l *lab) start(ctx context.Context, port int, folder string, files ...string) (*process, error) {
+	args := []string{"-db", "-C", folder}
 	for _, f := range files {
 		args = append(args, "-f", f)
 	}
