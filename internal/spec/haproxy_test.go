@@ -2,9 +2,17 @@ package spec
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,14 +33,25 @@ import (
 // listener's address.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
+	port := freePort(t)
+	run(t, class+gateway("gw", fmt.Sprintf("{name: http, port: %d, protocol: HTTP}", port))+shop(t, handler)+
+		route("r", "parentRefs: [{name: gw}]\nrules: [{backendRefs: [{name: shop, port: 80}]}]"))
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// shop is the Service of a handler.
+func shop(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
 	backend := httptest.NewServer(handler)
 	t.Cleanup(backend.Close)
 	at := backend.Listener.Addr().(*net.TCPAddr)
-	port := freePort(t)
-	shop := strings.NewReplacer("10.0.0.1", at.IP.String(), "port: 8080", fmt.Sprint("port: ", at.Port)).Replace(service("default", "shop"))
-	config := translated(t, class+gateway("gw", fmt.Sprintf("{name: http, port: %d, protocol: HTTP}", port))+shop+
-		route("r", "parentRefs: [{name: gw}]\nrules: [{backendRefs: [{name: shop, port: 80}]}]"))
+	return strings.NewReplacer("10.0.0.1", at.IP.String(), "port: 8080", fmt.Sprint("port: ", at.Port)).Replace(service("default", "shop"))
+}
 
+// run lets a real HAProxy serve the manifests until the test ends.
+func run(t *testing.T, manifests string) {
+	t.Helper()
+	config := translated(t, manifests)
 	dir := haproxytest.Dir(t)
 	renderer, err := templates.NewRenderer(templates.Settings{
 		AdminSocket: haproxy.AdminSocket(dir), HealthSocket: filepath.Join(dir, "run", "health.sock"), Instance: filepath.Base(dir),
@@ -51,7 +70,6 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 		t.Fatal(err, faults)
 	}
 	start(t, dir, set, place)
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 func start(t *testing.T, dir string, set files.Set, place placement.Placement) {
@@ -160,6 +178,75 @@ func TestARequestThatMayHaveBeenProcessedIsSentOnce(t *testing.T) {
 		_ = response.Body.Close()
 		if n := count.Load(); response.StatusCode != http.StatusBadGateway || n != 1 {
 			t.Errorf("%s: %d after %d requests, want 502 after one", method, response.StatusCode, n)
+		}
+	}
+}
+
+// secret is a Secret with a certificate for the host.
+func secret(t *testing.T, name, host string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotAfter: time.Now().Add(time.Hour)}
+	chain, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, der []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Secret
+metadata: {name: %s}
+type: kubernetes.io/tls
+data: {tls.crt: %s, tls.key: %s}
+`, name, encode("CERTIFICATE", chain), encode("PRIVATE KEY", private))
+}
+
+// TestAHostOnAConnectionOfAListener asks for a Host on a connection whose server name chose a listener.
+func TestAHostOnAConnectionOfAListener(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	listener := "{name: %s, port: %d, protocol: HTTPS, hostname: '%s', tls: {certificateRefs: [{name: %[1]s}]}}"
+	run(t, class+gateway("gw", fmt.Sprintf(listener, "exact", port, "a.example.com"), fmt.Sprintf(listener, "wild", port, "*.example.com"))+
+		secret(t, "exact", "a.example.com")+secret(t, "wild", "*.example.com")+
+		shop(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })+
+		route("r", "parentRefs: [{name: gw}]\nrules: [{matches: [{path: {value: /here}}], backendRefs: [{name: shop, port: 80}]}]"))
+	for _, test := range []struct {
+		name, host, path string
+		want             int
+	}{
+		{"a.example.com", "a.example.com", "/here", 200},
+		{"b.example.com", "b.example.com", "/here", 200},
+		{"b.example.com", "c.example.com", "/here", 200},
+		{"a.example.com", "a.example.com", "/elsewhere", 404},
+		{"a.example.com", "example.com", "/here", 404},
+		{"a.example.com", "example.org", "/here", 404},
+		{"b.example.com", "example.org", "/here", 404},
+	} {
+		dialer := &tls.Dialer{Config: &tls.Config{ServerName: test.name, InsecureSkipVerify: true}}
+		transport := &http.Transport{DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, fmt.Sprintf("127.0.0.1:%d", port))
+		}}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+test.host+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		transport.CloseIdleConnections()
+		if response.StatusCode != test.want {
+			t.Errorf("server name %s, %s%s: %d, want %d", test.name, test.host, test.path, response.StatusCode, test.want)
 		}
 	}
 }
