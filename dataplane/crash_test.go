@@ -165,10 +165,7 @@ func TestAHungHAProxyIsAnErrorInTimeAndHeals(t *testing.T) {
 	t.Parallel()
 	l, address := serving(t)
 	worker := l.worker()
-	if err := syscall.Kill(worker, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(worker, syscall.SIGCONT) })
+	haproxytest.Pause(t, worker)
 	l.route("j", "one")
 	start := time.Now()
 	if got := l.try(300 * time.Millisecond); !errors.Is(got.Err, haproxy.ErrUnavailable) || time.Since(start) > 2*time.Second {

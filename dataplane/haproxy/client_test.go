@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/haproxy/haproxytest"
 )
 
 const paths = "paths.map"
@@ -337,9 +338,7 @@ func (l *lab) worker() int {
 // pause stops the worker until resume or the test's end.
 func (l *lab) pause() {
 	l.Helper()
-	if err := syscall.Kill(l.worker(), syscall.SIGSTOP); err != nil {
-		l.Fatal(err)
-	}
+	haproxytest.Pause(l, l.worker())
 }
 
 func (l *lab) resume() {

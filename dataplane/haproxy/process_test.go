@@ -134,10 +134,7 @@ func TestAWorkerThatHangsDoesNotOutliveItsMasterForLong(t *testing.T) {
 func TestAHungMasterIsUnavailableAndNotTakenForNone(t *testing.T) {
 	t.Parallel()
 	l := run(t, skeleton)
-	if err := syscall.Kill(l.process.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.resume)
+	haproxytest.Pause(t, l.process.PID())
 	start := time.Now()
 	if found, err := l.another().Find(l.ctx(300 * time.Millisecond)); found || !errors.Is(err, ErrUnavailable) || time.Since(start) > 2*time.Second {
 		t.Errorf("found %v %v after %s, want ErrUnavailable", found, err, time.Since(start))

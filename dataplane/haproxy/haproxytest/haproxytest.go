@@ -4,10 +4,14 @@
 package haproxytest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // Binary is $HAPROXY, or what hack/haproxy.sh left in the checkout, or haproxy in PATH. Without one the test fails: what
@@ -58,4 +62,30 @@ func Dir(t testing.TB) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// Pause stops a process with all its threads, and returns when it has stopped. It goes on at the latest when the test ends.
+func Pause(t testing.TB, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		for !strings.Contains(state(pid, thread.Name()), "State:\tT") {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+func state(pid int, thread string) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/status", pid, thread))
+	if err != nil {
+		return "State:\tT, or gone"
+	}
+	return string(text)
 }
