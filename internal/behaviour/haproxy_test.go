@@ -1,7 +1,8 @@
 package behaviour
 
 import (
-	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/limpet-gateway/limpet/dataplane"
 )
@@ -20,13 +22,15 @@ type processes struct {
 	old                     []int
 }
 
-// processes asks the master: lines of "<pid> <type> <reloads> <uptime> <version>" under headings.
-func (w *World) processes(t testing.TB) processes {
-	t.Helper()
+// askMaster asks the master: lines of "<pid> <type> <reloads> <uptime> <version>" under headings.
+func (w *World) askMaster(ctx context.Context) (processes, error) {
+	text, err := dialogue(ctx, filepath.Join(w.limpet.dir, "run", "master.sock"), "show proc;quit")
+	if err != nil {
+		return processes{}, err
+	}
 	var found processes
-	lines := bufio.NewScanner(strings.NewReader(dialogue(t, filepath.Join(w.limpet.dir, "run", "master.sock"), "show proc;quit")))
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
 		if len(fields) < 3 {
 			continue
 		}
@@ -43,7 +47,16 @@ func (w *World) processes(t testing.TB) processes {
 		}
 	}
 	if found.master == 0 || found.worker == 0 {
-		t.Fatal("HAProxy's master knows no worker")
+		return found, errors.New("HAProxy's master knows no worker")
+	}
+	return found, nil
+}
+
+func (w *World) processes(t testing.TB) processes {
+	t.Helper()
+	found, err := w.askMaster(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return found
 }
@@ -54,36 +67,43 @@ func (w *World) Reloads(t testing.TB) int {
 	return w.processes(t).reloads
 }
 
-// kill kills HAProxy, master and worker. Limpet starts another.
+// kill kills HAProxy, master and worker, and returns when Limpet has started another.
 func (w *World) kill(t testing.TB) {
 	t.Helper()
-	processes := w.processes(t)
-	for _, pid := range []int{processes.master, processes.worker} {
+	before := w.processes(t)
+	for _, pid := range []int{before.master, before.worker} {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for range 500 {
+		if now, err := w.askMaster(t.Context()); err == nil && now.master != before.master {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("HAProxy is not back in ten seconds")
 }
 
 // command asks HAProxy itself, where no request can tell.
 func (w *World) command(t testing.TB, line string) string {
 	t.Helper()
-	return dialogue(t, dataplane.AdminSocket(w.limpet.dir), line)
-}
-
-func dialogue(t testing.TB, socket, line string) string {
-	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
+	answer, err := dialogue(t.Context(), dataplane.AdminSocket(w.limpet.dir), line)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return answer
+}
+
+func dialogue(ctx context.Context, socket, line string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintln(conn, line); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	answer, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(answer)
+	return string(answer), err
 }
