@@ -10,8 +10,8 @@ import (
 type service struct {
 	name string
 	pods []*pod
-	// bare services have an object and no pod, of absent ones there is not even an object.
-	slices int // EndpointSlices that the pods are spread over; 1 by default
+	// slices is how many EndpointSlices the pods are spread over, 1 by default.
+	slices int
 	made   int
 }
 
@@ -31,20 +31,25 @@ spec: {ports: [{name: http, port: 80, targetPort: http}]}
 		}
 	}
 	for i, endpoints := range parts {
-		if endpoints == "" {
-			endpoints = "[]\n"
-		} else {
-			endpoints = "\n" + endpoints
-		}
-		fmt.Fprintf(&b, `---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: %s-%d, labels: {kubernetes.io/service-name: %[1]s}}
-addressType: IPv4
-ports: [{name: http, port: %[3]d}]
-endpoints: %s`, s.name, i+1, podPort, endpoints)
+		b.WriteString(s.slice(fmt.Sprintf("%s-%d", s.name, i+1), endpoints))
 	}
 	return b.String()
+}
+
+// slice is an EndpointSlice of the Service.
+func (s *service) slice(name, endpoints string) string {
+	if endpoints == "" {
+		endpoints = " []\n"
+	} else {
+		endpoints = "\n" + endpoints
+	}
+	return fmt.Sprintf(`---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: %s, labels: {kubernetes.io/service-name: %s}}
+addressType: IPv4
+ports: [{name: http, port: %d}]
+endpoints:%s`, name, s.name, podPort, endpoints)
 }
 
 // service returns the Service of that name.
