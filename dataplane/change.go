@@ -19,6 +19,9 @@ const (
 	// A start that follows another one within soon waits, up to slowestStart.
 	soon         = 10 * time.Second
 	slowestStart = 5 * time.Second
+	// manyRefusals is how many refused loads one worker may see: HAProxy counts them as if it had been replaced as often, and
+	// ends one that mworker-max-reloads says is too old without letting it finish.
+	manyRefusals = 4
 	// growEvery is how long the pool of slots waits after growing it failed.
 	growEvery = time.Minute
 )
@@ -34,6 +37,7 @@ func (d *driver) reload(ctx context.Context, result *Result) {
 	err := d.prepare()
 	if err == nil {
 		err = d.change(ctx, result)
+		d.refresh(ctx)
 	}
 	if err == nil {
 		if result.Reloaded {
@@ -134,6 +138,7 @@ func (d *driver) commit(ctx context.Context, c candidate) error {
 	}
 	if err := d.read(ctx, c.number); err != nil {
 		if isRefused(err) || !d.process.Alive() {
+			d.refusals++
 			return errors.Join(err, d.rollBack(c.number))
 		}
 		d.known = false // observe finds out which one runs
@@ -180,9 +185,29 @@ func (d *driver) rollBack(number int) error {
 	return d.store.Remove(number)
 }
 
+// refresh replaces a worker that saw many refusals by one with the same files.
+func (d *driver) refresh(ctx context.Context) {
+	if d.refusals < manyRefusals || !d.known {
+		return
+	}
+	err := d.writeBehind()
+	if err == nil {
+		err = d.process.Reload(ctx)
+	}
+	if err != nil {
+		d.logger.Error("the worker was not replaced by a fresh one", "error", err)
+		d.known = false
+		return
+	}
+	d.reloaded = time.Now()
+	d.empty()
+	d.running = d.behind.set
+	d.logger.Info("reloaded", "generation", d.generation, "reasons", "the worker saw many refused reloads")
+}
+
 // empty notes that a new worker has no server that was on its way out.
 func (d *driver) empty() {
-	d.leaving, d.unread = map[string]*leaver{}, nil
+	d.leaving, d.unread, d.refusals = map[string]*leaver{}, nil, 0
 	d.placement = d.placement.Released(d.placement.Leaving()...)
 }
 

@@ -115,6 +115,35 @@ func TestAPortThatIsTakenIsLeftOutUntilItIsFree(t *testing.T) {
 	}
 }
 
+func TestAWorkerThatSawManyRefusalsIsReplaced(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	at := netip.MustParseAddrPort(taken.Addr().String())
+	l.route("j", "one")
+	l.apply()
+	before := l.worker()
+	l.engine.end()
+	l.engine.driver.refusals = manyRefusals - 1
+	d := l.engine.driver
+	l.config.Frame.Ports = append(append([]model.Port(nil), l.config.Frame.Ports...), model.Port{ID: "p2", Owner: "X", Address: at.Addr(), Bind: at.Port()})
+	d.want(l.config)
+	d.reloaded = time.Time{}
+	if got, done := d.round(t.Context()); !done || got.Err != nil || got.Reloaded || len(got.LeftOut) != 1 {
+		t.Errorf("%+v, want X left out", got)
+	}
+	if d.refusals != 0 || l.worker() == before || l.get(address, "j") != "a" {
+		t.Errorf("%d refusals, and worker %d still serves", d.refusals, l.worker())
+	}
+	d.behind.wait(d)
+	d.release()
+	l.engine = nil
+}
+
 func TestAnEntryThatCannotBeWrittenIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	l, address := serving(t)

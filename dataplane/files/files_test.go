@@ -381,3 +381,36 @@ func write(t testing.TB, store *Store, set Set) int {
 	}
 	return number
 }
+
+// FuzzMapLine shows that what may be written is one line, and is read back as it was.
+func FuzzMapLine(f *testing.F) {
+	f.Add("v/a/\x01", "s1 x  y;#")
+	f.Add("#k", " v ")
+	f.Add("a b", "v\nw x")
+	f.Fuzz(func(t *testing.T, key, value string) {
+		line, err := MapLine(key, value)
+		if err != nil {
+			return
+		}
+		back := parseMap(line)
+		if entry, found := back.Get(key); !found || entry.Value != value || back.Len() != 1 || strings.Count(line, "\n") != 1 || len(line) > MaxLine+1 {
+			t.Errorf("key %q and value %q became %q", key, value, line)
+		}
+	})
+}
+
+// FuzzServer shows that a server that may be written is one line and one word less than its command.
+func FuzzServer(f *testing.F) {
+	f.Add("s1", "a", "127.0.0.1:1", int32(1), 1, "proto h2")
+	f.Add("s1\n", "a b", "x", int32(0), -1, "a;b")
+	f.Fuzz(func(t *testing.T, slot, name, address string, id int32, weight int, options string) {
+		s := Server{Slot: slot, Name: name, Address: address, ID: id, Weight: weight, Options: options}
+		if s.Check() != nil {
+			return
+		}
+		if words := strings.Fields(s.Line()); strings.Count(s.Line(), "\n") != 1 || words[0] != "server" || words[1] != name || words[2] != address ||
+			strings.ContainsAny(s.Line(), ";\\\"'#$<{}`") {
+			t.Errorf("%+v became %q", s, s.Line())
+		}
+	})
+}
