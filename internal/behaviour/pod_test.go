@@ -77,6 +77,10 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	if wait := time.Duration(p.wait.Load()); wait > 0 {
 		time.Sleep(wait)
 	}
+	if r.Header.Get("Upgrade") != "" {
+		p.upgrade(w)
+		return
+	}
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Pod", p.name)
 	for _, line := range r.Header.Values("X-Reply") {
@@ -92,6 +96,17 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 		Service: p.service, Pod: p.name, Method: r.Method, URI: r.RequestURI, Host: r.Host, Header: r.Header, Body: string(body),
 		From: r.RemoteAddr,
 	})
+}
+
+// upgrade makes the connection one on which everything comes back.
+func (p *pod) upgrade(w http.ResponseWriter) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nPod: %s\r\n\r\n", p.name)
+	_, _ = io.Copy(conn, buffered)
 }
 
 // stop ends whatever the pod does: connections to it are refused.
