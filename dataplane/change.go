@@ -47,7 +47,7 @@ func (d *driver) reload(ctx context.Context, result *Result) {
 	}
 	result.Err = fmt.Errorf("dataplane: %w (wanted because: %s)", err, joined(result.Reasons))
 	result.Reasons = nil
-	if d.generation > 0 {
+	if d.known && d.process.Alive() {
 		result.Err = fmt.Errorf("%w; HAProxy keeps generation %d", result.Err, d.generation)
 	}
 	d.logger.Error("the configuration was not changed", "error", result.Err)
@@ -176,10 +176,13 @@ func (d *driver) read(ctx context.Context, number int) error {
 }
 
 func (d *driver) rollBack(number int) error {
+	var err error
 	if d.generation == 0 {
-		return nil
+		err = d.store.Unset()
+	} else {
+		err = d.store.Switch(d.generation)
 	}
-	if err := d.store.Switch(d.generation); err != nil {
+	if err != nil {
 		return err
 	}
 	return d.store.Remove(number)

@@ -418,3 +418,19 @@ func TestAnEmptyConfigurationRuns(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestAFolderIsKnownByWhateverNameItHas(t *testing.T) {
+	t.Parallel()
+	l, _ := serving(t)
+	time.Sleep(600 * time.Millisecond)
+	l.crash()
+	other := filepath.Join(haproxytest.Dir(t), "link")
+	if err := os.Symlink(l.dir, other); err != nil {
+		t.Fatal(err)
+	}
+	l.options.Dir = other
+	l.start()
+	if got := l.apply(); got.Reloaded || len(l.pids()) != 2 {
+		t.Errorf("%+v with processes %v, want the same HAProxy", got, l.pids())
+	}
+}

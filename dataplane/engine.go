@@ -134,6 +134,10 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := os.MkdirAll(e.options.Dir, 0o700); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
+	// One name for the folder, however it is spelled: HAProxy is known by it.
+	if e.options.Dir, err = filepath.EvalSymlinks(e.options.Dir); err != nil {
+		return fmt.Errorf("dataplane: %w", err)
+	}
 	if e.driver, err = newDriver(e.options); err != nil {
 		return err
 	}

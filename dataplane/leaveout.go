@@ -33,6 +33,7 @@ type refusal struct {
 	words     string
 	signature string // of what HAProxy read of it
 	loading   bool   // it was refused when it was loaded, and not when it was checked: it may heal by itself
+	because   string // of another owner, without whom nothing is left of it
 }
 
 // serversPlace stands for the servers where places are named by map.
@@ -85,13 +86,22 @@ func (l *leaveOuts) judge(place, key, owner string, err error) {
 	l.bad[place][key] = files.Fault{Owner: owner, Message: fmt.Sprintf("%s: %v", place, err)}
 }
 
-// refuse leaves an owner out.
+// refuse leaves an owner out, and those of whose files nothing is left then.
 func (l *leaveOuts) refuse(owner, words string, loading bool) {
+	l.note(owner, refusal{words: clip(words), loading: loading})
+	for _, other := range l.emptied() {
+		words := fmt.Sprintf("nothing is left of it without %s: %s", owner, clip(words))
+		l.note(other, refusal{words: words, loading: loading, because: owner})
+	}
+}
+
+func (l *leaveOuts) note(owner string, why refusal) {
 	if l.refused == nil {
 		l.refused, l.hidden = map[string]refusal{}, map[string]map[string]string{}
 	}
 	l.trimmed.valid = false
-	l.refused[owner] = refusal{words: words, signature: signature(l.raw, owner), loading: loading}
+	why.signature = signature(l.raw, owner)
+	l.refused[owner] = why
 	for name, entries := range l.raw.Maps {
 		for change := range entries.Diff(table.Table[files.Entry]{}) {
 			l.hide(name, change.Key, change.New.Owner, owner)
@@ -100,6 +110,21 @@ func (l *leaveOuts) refuse(owner, words string, loading bool) {
 	for change := range l.raw.Servers.Diff(table.Table[files.Server]{}) {
 		l.hide(serversPlace, change.Key, change.New.Owner, owner)
 	}
+}
+
+// emptied are owners that are not refused, and of whose files nothing is left.
+func (l *leaveOuts) emptied() []string {
+	_, owners := l.raw.Without(l.isRefused)
+	return slices.DeleteFunc(owners, l.isRefused)
+}
+
+// clip keeps words fit for a condition, however many complaints HAProxy has.
+func clip(words string) string {
+	const enough = 1000
+	if len(words) > enough {
+		return strings.ToValidUTF8(words[:enough], "") + "…"
+	}
+	return words
 }
 
 func (l *leaveOuts) hide(place, key, owner, refused string) {
@@ -112,9 +137,14 @@ func (l *leaveOuts) hide(place, key, owner, refused string) {
 	l.hidden[place][key] = owner
 }
 
-// restore takes an owner in again.
+// restore takes an owner in again, and those who were left out because of it.
 func (l *leaveOuts) restore(owner string) {
 	delete(l.refused, owner)
+	for other, refusal := range l.refused {
+		if refusal.because == owner {
+			l.restore(other)
+		}
+	}
 	l.trimmed.valid = false
 	for place := range l.hidden {
 		maps.DeleteFunc(l.hidden[place], func(_, hidden string) bool { return hidden == owner })

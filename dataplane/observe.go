@@ -31,7 +31,20 @@ func (d *driver) observe(ctx context.Context) error {
 	base.Servers = d.observeServers(base, states)
 	d.running, d.generation, d.known = base, number, true
 	d.behind.dirty(time.Now())
+	d.makeCurrent(number)
 	return nil
+}
+
+// makeCurrent goes back to the generation that HAProxy runs, if a reload was begun and not done.
+func (d *driver) makeCurrent(number int) {
+	current := d.store.Current()
+	if number == 0 || current == number {
+		return
+	}
+	d.logger.Warn("HAProxy does not run the current generation; going back to the one it runs", "runs", number, "current", current)
+	if err := d.store.Switch(number); err != nil {
+		d.logger.Error("the generation that HAProxy runs was not made the current one", "error", err)
+	}
 }
 
 // base is what HAProxy started with: the sections and assets of the generation that it runs.
@@ -45,12 +58,6 @@ func (d *driver) base(number int) files.Set {
 		d.logger.Error("the files of the running configuration were not read", "error", err)
 		d.doubts = []string{"the files of the running configuration cannot be read"}
 		return files.Set{}
-	}
-	if current := d.store.Current(); current != number {
-		d.logger.Warn("HAProxy does not run the current generation; going back to the one it runs", "runs", number, "current", current)
-		if err := d.store.Switch(number); err != nil {
-			d.logger.Error("the generation that HAProxy runs was not made the current one", "error", err)
-		}
 	}
 	if !d.given {
 		d.placement = place

@@ -194,3 +194,29 @@ func TestLeavingOutCostsNobodyElse(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoWasLeftOutBecauseOfAnotherComesBackWithIt(t *testing.T) {
+	t.Parallel()
+	set := func(text string) files.Set {
+		return files.Set{
+			Sections: []files.Section{{Name: "frontend p1", Text: "frontend p1\n", Owners: map[int]string{0: "L"}}},
+			Assets: table.Of(
+				table.Entry[files.Asset]{Key: "a.pem", Value: files.Asset{Owner: "C", Text: text, Secret: true}},
+				table.Entry[files.Asset]{Key: "a.list", Value: files.Asset{Owner: "L", Text: "a.pem\n"}},
+			),
+		}
+	}
+	var l leaveOuts
+	l.update(set("bad"))
+	l.refuse("C", strings.Repeat("words", 1000), false)
+	if got := l.set(); len(got.Sections) != 0 || got.Assets.Len() != 0 || len(l.words()) != 2 || !strings.Contains(l.words()["L"], "without C") {
+		t.Errorf("%+v %v", got, l.words())
+	}
+	if len(l.words()["C"]) > 1100 {
+		t.Errorf("the words have %d bytes", len(l.words()["C"]))
+	}
+	l.update(set("good"))
+	if got := l.set(); len(got.Sections) != 1 || got.Assets.Len() != 2 || len(l.words()) != 0 {
+		t.Errorf("%+v %v", got, l.words())
+	}
+}

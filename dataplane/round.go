@@ -29,15 +29,9 @@ func (d *driver) round(ctx context.Context) (result Result, done bool) {
 	}
 	wanted := d.left.set()
 	plan := Diff(d.running, wanted)
-	plan.Reload = append(plan.Reload, d.doubts...)
+	plan.Reload = append(plan.Reload, d.reasons(err)...)
 	if d.generation == 0 {
 		plan.Reload = []string{"there is no configuration yet"}
-	}
-	if d.grow {
-		plan.Reload = append(plan.Reload, fmt.Sprintf("only %d of %d slots are free", d.placement.Capacity-d.placement.Used(), d.placement.Capacity))
-	}
-	if err != nil {
-		plan.Reload = append(plan.Reload, fmt.Sprintf("HAProxy did not start with generation %d", d.generation))
 	}
 	if len(plan.Reload) == 0 {
 		d.same = true
@@ -56,6 +50,19 @@ func (d *driver) round(ctx context.Context) (result Result, done bool) {
 	}
 	d.reload(ctx, &result)
 	return d.result(result), true
+}
+
+// reasons for a reload that are not differences; refused is why HAProxy did not start, if it did not.
+func (d *driver) reasons(refused error) []string {
+	reasons := slices.Clone(d.doubts)
+	if d.grow {
+		free := d.placement.Capacity - d.placement.Used()
+		reasons = append(reasons, fmt.Sprintf("only %d of %d slots are free", free, d.placement.Capacity))
+	}
+	if refused != nil {
+		reasons = append(reasons, fmt.Sprintf("HAProxy did not start with generation %d", d.generation))
+	}
+	return reasons
 }
 
 // ensure makes sure that HAProxy runs, and that it is known what it serves. Where there is nothing to start from yet, it

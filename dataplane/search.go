@@ -3,7 +3,6 @@ package dataplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -96,7 +95,11 @@ func (d *driver) blame(set files.Set, err error, loading bool) []string {
 // suspects are the owners of the files that an alert mentions, else of its line, else of the section that it is about.
 func suspects(set files.Set, alert haproxy.Alert) []string {
 	var owners []string
-	for _, name := range set.Mentioned(alert.Message, alert.Line) {
+	line := alert.Line
+	if alert.File != files.ConfigFile {
+		line = 0
+	}
+	for _, name := range set.Mentioned(alert.Message, line) {
 		if asset, _ := set.Assets.Get(name); asset.Owner != "" {
 			owners = append(owners, asset.Owner)
 		}
@@ -114,16 +117,10 @@ func suspects(set files.Set, alert haproxy.Alert) []string {
 	return []string{owner}
 }
 
-// leaveOut refuses an owner, and those of whose files nothing remains then.
+// leaveOut refuses an owner and says so.
 func (d *driver) leaveOut(owner, words string, loading bool) {
-	d.logger.Warn("left out, because HAProxy refuses it", "owner", owner, "words", words)
+	d.logger.Warn("left out, because HAProxy refuses it", "owner", owner, "words", clip(words))
 	d.left.refuse(owner, words, loading)
-	_, further := d.left.raw.Without(d.left.isRefused)
-	for _, other := range further {
-		if !d.left.isRefused(other) {
-			d.left.refuse(other, fmt.Sprintf("nothing is left of it without %s: %s", owner, words), loading)
-		}
-	}
 }
 
 // bisect finds one owner without whom the rest is taken, where HAProxy's words name nobody. It returns none if it is

@@ -196,6 +196,14 @@ func (s *Store) Switch(number int) error {
 	return nil
 }
 
+// Unset leaves HAProxy nothing to start from: there never was a good generation.
+func (s *Store) Unset() error {
+	if err := os.Remove(filepath.Join(s.dir, currentLink)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("files: %w", explain(err))
+	}
+	return nil
+}
+
 // Remove deletes a generation that HAProxy refused.
 func (s *Store) Remove(number int) error {
 	if number == s.Current() {
