@@ -81,8 +81,8 @@ end)
 
 -- A header that is sent several times counts as one with the values joined (RFC 9110, 5.3).
 local function header_value(txn, name)
-  local count = txn.sf:req_fhdr_cnt(name)
-  if count == 0 or count == "" then return nil end
+  local count = txn.f:req_fhdr_cnt(name) or 0
+  if count == 0 then return nil end
   if count == 1 then return txn.f:req_fhdr(name) end
   local values = {}
   for i = 1, count do values[i] = txn.sf:req_fhdr(name, i) end
