@@ -33,6 +33,8 @@ rules:
 - matches: [{headers: [{name: User-Agent, type: RegularExpression, value: ".*Firefox/\\d+;.*"}]}]
   backendRefs: [{name: two, port: 80}]
 - matches: [{headers: [{name: X-List, type: RegularExpression, value: "(.*,)? ?b(,.*)?"}]}]
+  backendRefs: [{name: two, port: 80}]
+- matches: [{headers: [{name: X-Any, type: RegularExpression, value: ".*"}]}]
   backendRefs: [{name: two, port: 80}]`), pods("one", 1), pods("two", 1))
 	w.check(t, []row{
 		{"the value", get("exact.example/", "X-Colour: red"), "one"},
@@ -60,7 +62,8 @@ rules:
 		{"an expression matches the whole value", get("regex.example/", "X-Colour: reddish"), "404"},
 		{"an expression of the longer kind", get("regex.example/", "User-Agent: Mozilla Firefox/99; en"), "two"},
 		{"an expression on a repeated header", get("regex.example/", "X-List: a", "X-List: b"), "two"},
-		{"an expression without the header", get("regex.example/"), "404"},
+		{"an expression that takes nothing too, on an empty value", get("regex.example/", "X-Any:"), "two"},
+		{"an expression that takes nothing too, without the header", get("regex.example/"), "404"},
 	})
 }
 

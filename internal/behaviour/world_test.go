@@ -79,18 +79,32 @@ func (w *World) Apply(t testing.TB, manifests string) {
 // Sync returns when the manifests and the pods as they are now are served.
 func (w *World) Sync(t testing.TB) {
 	t.Helper()
-	var text strings.Builder
-	text.WriteString(w.manifests)
+	var services strings.Builder
 	for _, s := range w.services {
-		text.WriteString("\n" + s.manifest())
+		services.WriteString(s.manifest())
 	}
-	if err := os.WriteFile(w.objects(), []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(t, "manifests.yaml", w.manifests)
+	w.write(t, "services.yaml", services.String())
 	w.limpet.apply(t)
 }
 
-func (w *World) objects() string { return filepath.Join(w.folder, "objects.yaml") }
+// write puts a file beside the manifests, or removes it if there is no text.
+func (w *World) write(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(w.objects(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(w.objects(), name)
+	if text == "" {
+		_ = os.Remove(path)
+		return
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *World) objects() string { return filepath.Join(w.folder, "objects") }
 
 // address is where Gateways listen.
 func (w *World) address() netip.Addr { return w.block.address(1) }
