@@ -17,6 +17,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/conditions"
 	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/controller/status"
 	"github.com/limpet-gateway/limpet/controller/translate"
 )
@@ -323,5 +324,18 @@ func TestRoutesCountOnListenersThatAreNotAccepted(t *testing.T) {
 	listeners := statusOf(t, statuses(build(t, manifests)), "Gateway", "gw").Gateway.Listeners
 	if listeners[0].AttachedRoutes != 1 || listeners[1].AttachedRoutes != 2 || condition(listeners[1].Conditions, accepted).Status != "False" {
 		t.Errorf("%d and %d routes, the second listener has %s", listeners[0].AttachedRoutes, listeners[1].AttachedRoutes, show(listeners[1].Conditions))
+	}
+}
+
+func TestAnAddressThatCannotBeBoundIsReported(t *testing.T) {
+	t.Parallel()
+	g := build(t, class+strings.Replace(gateway("gw", http80), "listeners:", "addresses: [{value: 192.0.2.1}], listeners:", 1))
+	const words = "cannot bind socket (Cannot assign requested address) for [192.0.2.1:80]"
+	result := status.Result{Running: g, LeftOut: map[model.Owner]string{"Gateway default/gw": words}}
+	state := statusOf(t, status.Compute(graph.DefaultControllerName, g, result), "Gateway", "gw").Gateway
+	for what, list := range map[string][]metav1.Condition{"the Gateway": state.Conditions, "its listener": state.Listeners[0].Conditions} {
+		if got := condition(list, programme); got.Status != "False" || !strings.Contains(got.Message, "192.0.2.1") {
+			t.Errorf("%s has %s=%s/%s: %s", what, got.Type, got.Status, got.Reason, got.Message)
+		}
 	}
 }
