@@ -72,7 +72,7 @@ func (d *driver) prepare() error {
 		return nil
 	}
 	place := d.placement.Grown()
-	place.Cookies, place.Headers = literals(d.config)
+	place.Cookies, place.Headers = placement.Names(d.config)
 	if place.Capacity == d.placement.Capacity && slices.Equal(place.Cookies, d.placement.Cookies) &&
 		slices.Equal(place.Headers, d.placement.Headers) {
 		return nil

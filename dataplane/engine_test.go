@@ -138,3 +138,21 @@ func TestOneLimpetDrivesAFolder(t *testing.T) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }
+
+func TestFromNoEndpointToOneAndBackTakesNoReload(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	endpoint := l.endpoint("a", 1)
+	for i := range 10 {
+		edit := l.config.Backends.Edit()
+		edit.Set("one", &model.Backend{Name: "one"})
+		l.config.Backends = edit.Table()
+		if got := l.apply(); got.Reloaded || !strings.HasPrefix(l.get(address, "h"), "503") {
+			t.Fatalf("%d: %+v, and h answers %q", i, got, l.get(address, "h"))
+		}
+		l.backend("one", endpoint)
+		if got := l.apply(); got.Reloaded || l.get(address, "h") != "a" {
+			t.Fatalf("%d: %+v, and h answers %q", i, got, l.get(address, "h"))
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -232,28 +231,3 @@ func (d *driver) runData(ctx context.Context, wanted files.Set) (int, error) {
 }
 
 func sortedKeys(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
-
-// literals are the names of sessions that most rules use: the configuration holds these as they are.
-func literals(config model.Config) (cookies, headers []string) {
-	const enough = 8
-	counts := map[model.Carrier]map[string]int{model.Cookie: {}, model.HeaderLine: {}}
-	for _, e := range config.Rules.Sorted() {
-		for _, share := range e.Value.Split {
-			if session := share.Session; session != nil && counts[session.Carrier] != nil {
-				counts[session.Carrier][session.Name]++
-			}
-		}
-	}
-	most := func(of map[string]int) []string {
-		names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
-			if of[a] != of[b] {
-				return of[b] - of[a]
-			}
-			return cmp.Compare(a, b)
-		})
-		names = names[:min(enough, len(names))]
-		slices.Sort(names)
-		return names
-	}
-	return most(counts[model.Cookie]), most(counts[model.HeaderLine])
-}

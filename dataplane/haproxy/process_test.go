@@ -239,3 +239,12 @@ func TestTheLogStaysInBounds(t *testing.T) {
 		}
 	}
 }
+
+func TestAWorkerTellsOfItself(t *testing.T) {
+	t.Parallel()
+	l := run(t, skeleton)
+	info, err := l.client.Info(t.Context())
+	if err != nil || info.PID != l.worker() || !strings.HasPrefix(info.Version, "3.") || info.MaxConnections == 0 || info.Stopping {
+		t.Errorf("%+v %v", info, err)
+	}
+}
