@@ -92,6 +92,6 @@ func firstPlacement(config model.Config) placement.Placement {
 		backends = append(backends, e.Key)
 	}
 	place := placement.Placement{}.Update(backends, nil).Grown()
-	place.Cookies, place.Headers = templates.Names(config)
+	place.Cookies, place.Headers = placement.Names(config)
 	return place
 }
