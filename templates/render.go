@@ -167,6 +167,7 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 			w.add("tlsserver", port.Servers[i].Owner, server)
 		}
 		w.add("https", port.Owner, view)
+		w.own(port.Servers)
 	}
 	for i := range in.capacity {
 		w.slot(fmt.Sprintf("s%d", i+1))
@@ -225,6 +226,19 @@ func (w *sectionWriter) add(name string, owner model.Owner, input any) {
 		}
 	}
 	w.sections = append(w.sections, section)
+}
+
+// own gives each bind line of the section that was added last to its server: one that is refused goes alone.
+func (w *sectionWriter) own(servers []model.TLSServer) {
+	section := &w.sections[len(w.sections)-1]
+	number := 0
+	for line := range strings.Lines(section.Text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "bind ") {
+			section.Owners[number] = string(servers[0].Owner)
+			servers = servers[1:]
+		}
+		number++
+	}
 }
 
 func (w *sectionWriter) slot(name string) {

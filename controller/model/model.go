@@ -31,7 +31,8 @@ type Config struct {
 	Backends table.Table[*Backend]
 }
 
-// Owner names the object that a piece of configuration comes from, as "HTTPRoute default/shop"; a condition about the
+// Owner names what a piece of configuration comes from, as "HTTPRoute default/shop" (a listener is "Listener default/gw/https"); a
+// condition about the
 // piece belongs there.
 type Owner string
 

@@ -54,14 +54,14 @@ func runs(running, latest *graph.Graph, gateway *graph.Gateway) bool {
 	return running != nil && (running == latest || slices.Contains(running.Gateways, gateway))
 }
 
-// listenerLeftOut is what HAProxy refused of a listener: one of its certificates.
+// listenerLeftOut is what HAProxy refused of a listener: one of its certificates, or the listener itself.
 func listenerLeftOut(listener *graph.Listener, leftOut map[model.Owner]string) string {
 	for _, certificate := range listener.Certificates {
 		if why := leftOut[model.Owner("Secret "+certificate.Secret.String())]; why != "" {
 			return "Secret " + certificate.Secret.String() + ": " + why
 		}
 	}
-	return ""
+	return leftOut[model.Owner("Listener "+listener.Gateway.Key().String()+"/"+listener.Name)]
 }
 
 func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {

@@ -87,7 +87,7 @@ func (p gatewayPort) servers(gateway *graph.Gateway, address netip.Addr) []model
 		if listener.TLS {
 			servers = append(servers, model.TLSServer{
 				ID:           tlsServerID(gateway.Key(), address.String(), listener.Name),
-				Owner:        gatewayOwner(gateway.Key()),
+				Owner:        listenerOwner(gateway.Key(), listener.Name),
 				Hostname:     listener.Hostname,
 				Certificates: certificates(listener),
 			})

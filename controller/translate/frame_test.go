@@ -44,8 +44,8 @@ func TestTLSListenersAreServersOfTheirPort(t *testing.T) {
 	}
 	one, two := certificate(0, "chain of one\nkey of one\n"), certificate(1, "chain of two\nkey of two\n")
 	want := []model.TLSServer{
-		{ID: tlsServerID(key, address, "443-a.ex.com"), Owner: "Gateway default/gw", Hostname: "a.ex.com", Certificates: []model.Certificate{one, two}},
-		{ID: tlsServerID(key, address, "443-"), Owner: "Gateway default/gw", Certificates: []model.Certificate{one}},
+		{ID: tlsServerID(key, address, "443-a.ex.com"), Owner: "Listener default/gw/443-a.ex.com", Hostname: "a.ex.com", Certificates: []model.Certificate{one, two}},
+		{ID: tlsServerID(key, address, "443-"), Owner: "Listener default/gw/443-", Certificates: []model.Certificate{one}},
 	}
 	if len(frame.Ports) != 1 || !frame.Ports[0].TLS() {
 		t.Fatalf("ports are %+v, want one with TLS", frame.Ports)

@@ -71,6 +71,11 @@ func gatewayOwner(gateway types.NamespacedName) model.Owner {
 	return model.Owner("Gateway " + gateway.String())
 }
 
+// listenerOwner is the listener alone: what is refused of it leaves the Gateway's others in place.
+func listenerOwner(gateway types.NamespacedName, listener string) model.Owner {
+	return model.Owner("Listener " + gateway.String() + "/" + listener)
+}
+
 func secretOwner(secret types.NamespacedName) model.Owner {
 	return model.Owner("Secret " + secret.String())
 }
