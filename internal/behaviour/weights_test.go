@@ -46,7 +46,7 @@ rules:
 		"/twice":        {"one": 0.75, "two": 0.25},
 		"/uneven":       {"one": 0.5, "three": 0.5},
 	} {
-		const times = 400
+		const times = 240
 		counts := w.count(t, times, get("x.example"+path), answer.outcome)
 		for outcome, share := range shares {
 			if !within(counts[outcome], times, share) {
