@@ -179,6 +179,10 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 			table.Entry[*model.Path]{Key: "v1/header/", Value: &model.Path{Candidates: []model.Candidate{toRule("rheader")}}},
 			table.Entry[*model.Path]{Key: "v1/away/", Value: &model.Path{Candidates: []model.Candidate{toRule("raway")}}},
 			table.Entry[*model.Path]{Key: "v1/bad/", Value: &model.Path{Candidates: []model.Candidate{toRule("rbad")}}},
+			table.Entry[*model.Path]{Key: "v1/stripped/", Value: &model.Path{Candidates: []model.Candidate{toRule("rstripped")}}},
+			table.Entry[*model.Path]{Key: "v1/re/", Value: &model.Path{Candidates: []model.Candidate{
+				toRule("rcookie", model.Condition{On: model.OnPath, Value: "/re/(a|b)*c?", Regex: true}),
+			}}},
 			table.Entry[*model.Path]{Key: "v1/split/", Value: &model.Path{Candidates: []model.Candidate{toRule("rsplit")}}},
 			table.Entry[*model.Path]{Key: "v1/a/c/", Value: &model.Path{Candidates: []model.Candidate{
 				toRule("rcookie", model.Condition{On: model.OnHeader, Name: "x", Value: "y"}),
@@ -188,6 +192,12 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 		),
 		Rules: table.Of(
 			table.Entry[*model.Rule]{Key: "rcookie", Value: &model.Rule{ID: "rcookie", Split: []model.Share{{Weight: 1, Backend: "both", Session: session}}}},
+			table.Entry[*model.Rule]{Key: "rstripped", Value: &model.Rule{
+				ID: "rstripped", RequestHeaders: &model.HeaderChange{Remove: []string{"Cookie"}},
+				Split: []model.Share{{Weight: 1, Backend: "both", Session: &model.Session{
+					ID: "sstripped", Scope: "scope3", Backend: "bshop", Carrier: model.Cookie, Name: "shop", Path: "/",
+				}}},
+			}},
 			table.Entry[*model.Rule]{Key: "rheader", Value: &model.Rule{ID: "rheader", Split: []model.Share{{Weight: 1, Backend: "both", Session: header}}}},
 			table.Entry[*model.Rule]{Key: "rbad", Value: &model.Rule{ID: "rbad", Split: []model.Share{{Weight: 1}}}},
 			table.Entry[*model.Rule]{Key: "raway", Value: &model.Rule{ID: "raway", Redirect: &model.Redirect{Status: 302, KeepPort: true, ReplacePrefix: true, Prefix: "/away", Path: "/there"}}},
@@ -213,6 +223,8 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 		{"shop.example", "/bad", nil, 500, ""},
 		{"shop.example", "/a/c", nil, 200, "one"},
 		{"shop.example", "/away/x?y=1", nil, 302, ""},
+		{"shop.example", "/re/" + strings.Repeat("ab", 50) + "c!", nil, 200, "two"},
+		{"shop.example", "/re/" + strings.Repeat("ab", 3000), nil, 500, ""},
 	} {
 		got := ask(t, port, c.host, c.path, c.header)
 		if got.status != c.status || got.server != c.server {
@@ -241,6 +253,20 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 		if got.server != first.server || got.header.Get("Set-Cookie") != "" {
 			t.Errorf("moved: %v", got)
 		}
+	}
+	other := strings.Split(strings.TrimPrefix(ask(t, port, "shop.example", "/stripped", nil).header.Get("Set-Cookie"), "shop="), ";")[0]
+	for _, cookies := range [][]string{
+		{"shop=" + token + "; shop=" + other}, {"shop=" + other + "; shop=" + token}, {"shop=" + token + "; shop=1abc"},
+		{"a=b", "shop=" + token, "c=d"}, {"shop=" + other, "shop=" + token}, {"Shop=x; xshop=y; shop=" + token},
+	} {
+		got := ask(t, port, "shop.example", "/cookie", http.Header{"Cookie": cookies})
+		if got.server != first.server || got.header.Get("Set-Cookie") != "" {
+			t.Errorf("%q among others is not found: %v", cookies, got.header)
+		}
+	}
+	stripped := ask(t, port, "shop.example", "/stripped", http.Header{"Cookie": {"shop=" + other}})
+	if stripped.header.Get("Set-Cookie") != "" || strings.Contains(stripped.body, "Cookie") {
+		t.Errorf("a filter that removes the cookie from the request ended the session: %v", stripped)
 	}
 	got := ask(t, port, "shop.example", "/cookie", http.Header{"Cookie": {"shop=" + token[:len(token)-3] + "abc"}})
 	if got.header.Get("Set-Cookie") == "" {

@@ -14,20 +14,23 @@ local headers    = Map.new("maps/headers.map", Map._str)
 local redirects  = Map.new("maps/redirects.map", Map._str)
 
 local EXACT_END   = "/\1"
-local MAX_KEPT    = 10000 -- parsed things kept per thread and kind
-local MAX_REGEXES = 128   -- evaluated for one request, over all groups that it walks through
+local MAX_KEPT    = 16 * 1024 * 1024 -- bytes of text whose parsed form is kept, per thread and kind
+local MAX_STEPS   = 10000 -- of one evaluation of an expression
+local MAX_REGEXES = 256   -- evaluations for one request, over all groups that it walks through
 local MAX_PARENTS = 16    -- a chain of broader hostnames is no longer than a hostname has labels we strip
 
--- kept returns a function that parses a name once and remembers it, forgetting all when there are too many.
+-- kept returns a function that parses a name once and remembers it, and forgets everything when that was too much. parse
+-- returns what it made and how many bytes of text that came from.
 local function kept(parse)
-  local known, count = {}, 0
+  local known, bytes = {}, 0
   return function(name)
     local value = known[name]
     if value == nil then
-      value = parse(name)
+      local size
+      value, size = parse(name)
       if value ~= nil then
-        if count >= MAX_KEPT then known, count = {}, 0 end
-        known[name], count = value, count + 1
+        if bytes + size > MAX_KEPT then known, bytes = {}, 0 end
+        known[name], bytes = value, bytes + size + #name
       end
     end
     return value
@@ -41,10 +44,13 @@ local function split_fields(text, separator)
 end
 
 -- A user's expression must match the whole value, and gives up early: the bound keeps a catastrophic one from holding
--- the thread until the watchdog ends the process.
+-- the thread until the watchdog ends the process. One that gave up looks like one that did not match, so its contrary is
+-- asked too: if neither matches, nobody knows.
 local function compile(expression)
-  local ok, regex = Regex.new("(*LIMIT_MATCH=2000)^(?:" .. expression .. ")$", true)
-  return ok and regex or nil
+  local bound = "(*LIMIT_MATCH=" .. MAX_STEPS .. ")^"
+  local ok, is = Regex.new(bound .. "(?:" .. expression .. ")$", true)
+  local fine, isnt = Regex.new(bound .. "(?!(?:" .. expression .. ")$)", true)
+  return ok and fine and { is = is, isnt = isnt } or nil
 end
 
 -- Conditions ---------------------------------------------------------------------------------------------------------
@@ -63,7 +69,7 @@ local group_of = kept(function(name)
   local head = candidates:lookup(name)
   if not head then return nil end
   local length, count = head:match("^(%d+) (%d+)$")
-  local group = { length = tonumber(length) }
+  local group, bytes = { length = tonumber(length) }, #head
   for i = 1, tonumber(count) do
     local line = candidates:lookup(name .. "." .. i)
     if not line then return nil end
@@ -73,10 +79,11 @@ local group_of = kept(function(name)
       local condition = candidates:lookup(name .. "." .. i .. "." .. j)
       candidate[j] = condition and parse_condition(condition)
       if not candidate[j] then return nil end
+      bytes = bytes + #condition
     end
     group[i] = candidate
   end
-  return group
+  return group, bytes
 end)
 
 -- A header that is sent several times counts as one with the values joined (RFC 9110, 5.3).
@@ -127,12 +134,15 @@ end
 -- matches evaluates an expression, within bounds. One that cannot be evaluated ends the search: to go on as if it did not
 -- match would send the request where its owner did not want it.
 local function matches(condition, value, seen)
-  seen.regexes = seen.regexes + 1
+  seen.regexes = seen.regexes + 2
   if seen.regexes > MAX_REGEXES or not condition.regex then
     seen.failed = true
-    return false
+  elseif condition.regex.is:match(value) then
+    return true
+  elseif not condition.regex.isnt:match(value) then
+    seen.failed = true
   end
-  return condition.regex:match(value)
+  return false
 end
 
 local function holds(txn, candidate, seen)
@@ -204,7 +214,7 @@ local function parse_split(text)
     split.total = split.total + tonumber(weight)
     split[#split + 1] = { weight = tonumber(weight), record = record }
   end
-  return split
+  return split, #text
 end
 
 local parsed_split = kept(parse_split)
@@ -226,14 +236,15 @@ end
 local change_of = kept(function(name)
   local count = tonumber(headers:lookup(name))
   if not count then return nil end
-  local change = {}
+  local change, bytes = {}, 0
   for i = 1, count do
     local step = headers:lookup(name .. "." .. i)
     if not step then return nil end
     local operation, field, value = step:match("^(%a)([^=]*)=(.*);$")
     change[i] = { operation = operation, name = field, value = value }
+    bytes = bytes + #step
   end
-  return change
+  return change, bytes
 end)
 
 core.register_action("headers", { "http-req" }, function(txn)
@@ -256,7 +267,7 @@ local DEFAULT_PORT = { http = "80", https = "443" }
 local parsed_redirect = kept(function(text)
   local status, scheme, host, port, form, length, path = text:match("^(%d+)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(.*);$")
   return { status = tonumber(status), scheme = scheme, host = host, port = port, form = form, length = tonumber(length),
-    path = path }
+    path = path }, #text
 end)
 
 local function authority(txn, redirect, scheme)
@@ -309,15 +320,40 @@ end)
 local parsed_session = kept(function(text)
   local fields = split_fields(text, ";")
   local carrier, name = fields[1]:match("^(%a+):(.*)$")
-  return { carrier = carrier, name = name, other = fields[2] }
+  return { carrier = carrier, name = name, other = fields[2], scope = fields[3] }, #text
 end)
 
--- token reads the request's token where the native rules did not find it: in a header whose name is not written into the
--- configuration, in a cookie of the session's other name, or in a Cookie field before the last one.
+-- proven says whether a token's MAC is right. The native rules say so again of the one that is chosen.
+local function proven(txn, token, scope)
+  local signed, key, mac = token:match("^((1%w)%..*)%.([^.]+)$")
+  local secret = #token <= 200 and signed and txn:get_var("proc.sign_" .. key:sub(2))
+  if not secret then return false end
+  return txn.c:ub64enc(txn.c:hmac(signed .. "." .. scope, "sha256", secret):sub(1, 16)) == mac
+end
+
+-- cookie_values are the values of a cookie, in the order in which they were sent.
+local function cookie_values(txn, name)
+  local values = {}
+  for i = 1, txn.sf:req_fhdr_cnt("cookie") do
+    for part in txn.sf:req_fhdr("cookie", i):gmatch("[^;]+") do
+      local key, value = part:match("^%s*([^=]-)%s*=%s*(.-)%s*$")
+      if key == name then values[#values + 1] = value end
+    end
+  end
+  return values
+end
+
+-- token looks again where the native rules found none that is proven: in a header whose name is not written into the
+-- configuration, and in all cookies of the name or the session's other name. Several are sent where paths overlap, or when
+-- somebody else sets one; the first proven one counts, as browsers send the most specific first (RFC 6265, 5.4).
 core.register_fetches("token", function(txn)
   local session = parsed_session(txn:get_var("txn.params"))
   if session.carrier == "header" then return txn.f:req_fhdr(session.name) end
-  return txn.f:req_cook(session.name) or (session.other ~= "-" and txn.f:req_cook(session.other) or nil)
+  for _, name in ipairs({ session.name, session.other }) do
+    for _, value in ipairs(cookie_values(txn, name)) do
+      if proven(txn, value, session.scope) then return value end
+    end
+  end
 end)
 
 core.register_action("give_token", { "http-res" }, function(txn)
