@@ -19,7 +19,11 @@ import (
 const never = "99999999999"
 
 func hostLines(key string, host *model.Host) ([]line, error) {
-	return []line{{hostsMap, hostKey(key), files.Entry{Owner: string(host.Owner), Value: host.VirtualHost}}}, nil
+	value := host.VirtualHost
+	if host.Server != "" {
+		value += ";" + host.Server
+	}
+	return []line{{hostsMap, hostKey(key), files.Entry{Owner: string(host.Owner), Value: value}}}, nil
 }
 
 // hostKey turns the model's "port|host" round, so that HAProxy appends the port to what it cut from the hostname.

@@ -184,11 +184,23 @@ func checkRegex(value string) string {
 	case strings.ContainsFunc(value, isControl):
 		return "must not hold control characters: write them as escapes"
 	}
-	if _, err := syntax.Parse(value, syntax.Perl); err != nil {
+	parsed, err := syntax.Parse(value, syntax.Perl)
+	if err != nil {
 		return fmt.Sprintf("must be a regular expression in RE2 syntax: %v", err)
+	}
+	// It is evaluated within a group, out of which an open \Q would reach.
+	if _, err := syntax.Parse("(?:"+value+")", syntax.Perl); err != nil {
+		return `must end each \Q with \E`
+	}
+	if program, err := syntax.Compile(parsed.Simplify()); err != nil || len(program.Inst) > maxRegexSteps {
+		return fmt.Sprintf("must not need more than %d steps when its repetitions are written out", maxRegexSteps)
 	}
 	return checkEscapes(value)
 }
+
+// maxRegexSteps keeps an expression small enough for HAProxy's library, which compiles to at most 64 KiB, 32 bytes for a
+// class of characters.
+const maxRegexSteps = 1000
 
 // checkEscapes refuses code points above 255: HAProxy compares bytes, and its library does not compile them.
 func checkEscapes(value string) string {

@@ -48,6 +48,9 @@ func TestPathMatches(t *testing.T) {
 		{"one with a verb of PCRE", "{type: RegularExpression, value: '/(*COMMIT)a'}", ""},
 		{"one that names a code point above 255", `{type: RegularExpression, value: '/\x{1F600}'}`, ""},
 		{"one that names a byte", `{type: RegularExpression, value: '/\x{41}\\x{1F600}'}`, `RegularExpression /\x{41}\\x{1F600}`},
+		{"one that leaves a quotation open", `{type: RegularExpression, value: '/\Qabc'}`, ""},
+		{"one that closes its quotation", `{type: RegularExpression, value: '/\Qa.c\E+'}`, `RegularExpression /\Qa.c\E+`},
+		{"one that is huge when written out", "{type: RegularExpression, value: '/(?:[a-z]x){500}(?:[a-z]x){500}'}", ""},
 		{"one that is too long", "{type: RegularExpression, value: /" + strings.Repeat("a", 1024) + "}", ""},
 		{"one that repeats too much", "{type: RegularExpression, value: '/(a{1000}){1000}'}", ""},
 	} {

@@ -84,6 +84,9 @@ type Host struct {
 	Owner Owner
 	// VirtualHost is its ID: "v" and a hash of the listener and of the routes' hostname.
 	VirtualHost string
+	// Server is the ID of the TLSServer that the hostname belongs to, "" on a plain port: a request for it that came by
+	// another server's connection is misdirected.
+	Server string
 }
 
 // Parent is one entry of Config.Parents.

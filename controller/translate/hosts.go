@@ -34,13 +34,16 @@ type listenerName struct {
 type listener struct {
 	name     listenerName
 	hostname string
-	// ports are the IDs of its port on each of the Gateway's addresses.
-	ports []string
+	// places are where it listens, one for each of the Gateway's addresses.
+	places []place
 	// peers are the listeners on the same port, itself included, by hostname.
 	peers map[string]*listener
 	// hosts are its virtual hosts by the routes' hostname.
 	hosts map[string]*virtualHost
 }
+
+// place is a listener's port on one address, and its TLS server there; "" on a plain port.
+type place struct{ port, server string }
 
 type virtualHost struct {
 	listener *listener
@@ -55,15 +58,18 @@ func newListeners() listeners { return listeners{byName: map[listenerName]*liste
 
 // addPort adds the listeners that share a port of a Gateway.
 func (ls *listeners) addPort(gateway *graph.Gateway, port gatewayPort) {
-	var ports []string
-	for _, address := range gateway.Addresses {
-		ports = append(ports, portID(gateway.Key(), address.String(), port.number))
-	}
 	peers := map[string]*listener{}
 	for _, source := range port.listeners {
 		l := &listener{
 			name: listenerName{gateway.Key(), source.Name}, hostname: source.Hostname,
-			ports: ports, peers: peers, hosts: map[string]*virtualHost{},
+			peers: peers, hosts: map[string]*virtualHost{},
+		}
+		for _, address := range gateway.Addresses {
+			at := place{port: portID(gateway.Key(), address.String(), port.number)}
+			if source.TLS {
+				at.server = tlsServerID(gateway.Key(), address.String(), source.Name)
+			}
+			l.places = append(l.places, at)
 		}
 		peers[l.hostname], ls.byName[l.name] = l, l
 	}
@@ -195,21 +201,25 @@ func (l *listener) covering(hostname string) *virtualHost {
 
 // settlePattern says where a pattern leads to: at least to a virtual host with nothing in it, which answers 404.
 func (l *listener) settlePattern(pattern string, changed *changes) {
-	var host *model.Host
+	id := ""
 	if covering := l.covering(pattern); covering != nil {
-		host = &model.Host{Owner: gatewayOwner(l.name.gateway), VirtualHost: covering.id}
+		id = covering.id
 	} else if pattern == l.hostname {
-		host = &model.Host{Owner: gatewayOwner(l.name.gateway), VirtualHost: l.hostID(l.hostname)}
+		id = l.hostID(l.hostname)
 	}
 	if pattern != l.hostname && l.hosts[pattern] == nil {
-		host = nil
+		id = ""
 	}
 	key := pattern
 	if key == "" {
 		key = "*"
 	}
-	for _, port := range l.ports {
-		set(&changed.hosts, model.HostKey(port, key), host)
+	for _, at := range l.places {
+		var host *model.Host
+		if id != "" {
+			host = &model.Host{Owner: gatewayOwner(l.name.gateway), VirtualHost: id, Server: at.server}
+		}
+		set(&changed.hosts, model.HostKey(at.port, key), host)
 	}
 }
 
