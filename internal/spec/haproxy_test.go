@@ -230,6 +230,8 @@ func TestAHostOnAConnectionOfAListener(t *testing.T) {
 		{"a.example.com", "example.com", "/here", 404},
 		{"a.example.com", "example.org", "/here", 404},
 		{"b.example.com", "example.org", "/here", 404},
+		{"a.example.com", "b.example.com", "/here", 421},
+		{"b.example.com", "a.example.com", "/here", 421},
 	} {
 		dialer := &tls.Dialer{Config: &tls.Config{ServerName: test.name, InsecureSkipVerify: true}}
 		transport := &http.Transport{DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
