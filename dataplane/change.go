@@ -99,6 +99,13 @@ func (d *driver) change(ctx context.Context, result *Result) error {
 		if c, err = d.search(ctx); err != nil {
 			return err
 		}
+		if d.leaveOutTaken(c.set) {
+			err = errors.New("again and again, an address is taken while the configuration is checked")
+			if failed := d.store.Remove(c.number); failed != nil {
+				return failed
+			}
+			continue
+		}
 		if done, err := d.changeData(ctx, c, forced, result); done {
 			return err
 		}
@@ -148,6 +155,7 @@ func (d *driver) commit(ctx context.Context, c candidate) error {
 	d.generation, d.same, d.doubts = c.number, true, nil
 	d.empty()
 	d.behind.has(c.number, c.set, d.placement)
+	d.forgive()
 	d.serve(c.set)
 	if err := d.store.Prune(); err != nil {
 		d.logger.Warn("old generations were not deleted", "error", err)

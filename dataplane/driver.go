@@ -42,8 +42,9 @@ type driver struct {
 	leaving    map[string]*leaver
 	unread     map[string]bool // maps that no rule of HAProxy's reads: they are files only
 	revision   uint64
-	refusals   int      // loads that HAProxy refused since the last one that it took
-	doubts     []string // why a reload is needed although nothing differs
+	refusals   int            // loads that HAProxy refused since the last one that it took
+	doubts     []string       // why a reload is needed although nothing differs
+	failures   map[string]int // loads in a row that HAProxy refused, by owner
 	// refusedStart is why HAProxy does not start with the files that it once ran with.
 	refusedStart error
 

@@ -330,7 +330,7 @@ func (r *testRenderer) render(config model.Config, place placement.Placement) (f
 }
 
 // skeleton renders the frame. A port whose ID begins with "bad" gets a line that HAProxy refuses, with "odd" one that it
-// refuses without saying which.
+// refuses without saying which, with "deaf" one that it cannot load.
 func (r *testRenderer) skeleton(frame model.Frame, slots int) files.Set {
 	s := haproxytest.Skeleton{Dir: r.dir, Slots: slots}
 	assets := table.Table[files.Asset]{}.Edit()
@@ -338,6 +338,9 @@ func (r *testRenderer) skeleton(frame model.Frame, slots int) files.Set {
 		address := netip.AddrPortFrom(port.Address, port.Bind).String()
 		if strings.HasPrefix(port.ID, "bad") {
 			address += " frobnicate"
+		}
+		if strings.HasPrefix(port.ID, "deaf") {
+			address = "unix@/dev/null/no-folder"
 		}
 		if strings.HasPrefix(port.ID, "odd") {
 			address += "\n    use_backend missing if TRUE"

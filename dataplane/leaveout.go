@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/internal/table"
@@ -31,9 +33,11 @@ type trimmed struct {
 // refusal is why an owner is left out.
 type refusal struct {
 	words     string
-	signature string // of what HAProxy read of it
-	loading   bool   // it was refused when it was loaded, and not when it was checked: it may heal by itself
-	because   string // of another owner, without whom nothing is left of it
+	signature string           // of what HAProxy read of it
+	loading   bool             // it was refused when it was loaded, and not when it was checked: it may heal by itself
+	because   string           // of another owner, without whom nothing is left of it
+	waits     []netip.AddrPort // to be free: then it heals
+	after     time.Time        // not to be tried again before
 }
 
 // serversPlace stands for the servers where places are named by map.
@@ -86,12 +90,17 @@ func (l *leaveOuts) judge(place, key, owner string, err error) {
 	l.bad[place][key] = files.Fault{Owner: owner, Message: fmt.Sprintf("%s: %v", place, err)}
 }
 
-// refuse leaves an owner out, and those of whose files nothing is left then.
+// refuse leaves an owner out for what HAProxy says.
 func (l *leaveOuts) refuse(owner, words string, loading bool) {
-	l.note(owner, refusal{words: clip(words), loading: loading})
+	l.leave(owner, refusal{words: clip(words), loading: loading})
+}
+
+// leave leaves an owner out, and those of whose files nothing is left then.
+func (l *leaveOuts) leave(owner string, why refusal) {
+	l.note(owner, why)
 	for _, other := range l.emptied() {
-		words := fmt.Sprintf("nothing is left of it without %s: %s", owner, clip(words))
-		l.note(other, refusal{words: words, loading: loading, because: owner})
+		words := fmt.Sprintf("nothing is left of it without %s: %s", owner, why.words)
+		l.note(other, refusal{words: words, loading: why.loading, because: owner})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -102,7 +103,7 @@ func TestAPortThatIsTakenIsLeftOutUntilItIsFree(t *testing.T) {
 	good := l.port("p3", "Y")
 	l.route("j", "one")
 	got := l.apply()
-	if !got.Reloaded || len(got.LeftOut) != 1 || !strings.Contains(got.LeftOut["X"], "Address already in use") {
+	if !got.Reloaded || len(got.LeftOut) != 1 || !strings.Contains(got.LeftOut["X"], at.String()+" is in use by another process") {
 		t.Errorf("%+v, want X left out", got)
 	}
 	if a, b := l.get(address, "j"), l.get(good, "j"); a != "a" || b != "a" {
@@ -115,22 +116,108 @@ func TestAPortThatIsTakenIsLeftOutUntilItIsFree(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatSawManyRefusalsIsReplaced(t *testing.T) {
+func TestAPortThatIsTakenCostsNobodyARequest(t *testing.T) {
 	t.Parallel()
 	l, address := serving(t)
+	own := l.port("p2", "Port x/1")
+	l.apply()
+	stops := []func() (int64, string){
+		l.traffic(address, "h", "a", 3), l.traffic(own, "h", "a", 3), l.newConnections(address, "h", "a", 2), l.newConnections(own, "h", "a", 2),
+	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
 	at := netip.MustParseAddrPort(taken.Addr().String())
+	l.config.Frame.Ports = append(l.config.Frame.Ports,
+		model.Port{ID: "p3", Owner: "Port x/2", Address: at.Addr(), Bind: at.Port()},
+		model.Port{ID: "p4", Owner: "Port x/3", Address: netip.MustParseAddr("192.0.2.1"), Bind: at.Port()},
+	)
+	before := l.worker()
+	got := l.apply()
+	if got.Reloaded || l.worker() != before || len(got.LeftOut) != 2 ||
+		!strings.Contains(got.LeftOut["Port x/3"], "this machine has no address 192.0.2.1") {
+		t.Errorf("%+v, want two ports left out without a reload", got)
+	}
+	l.route("j", "two")
+	free := l.port("p5", "Port x/4")
+	if got := l.apply(); !got.Reloaded || len(got.LeftOut) != 2 || l.get(free, "h") != "a" {
+		t.Errorf("%+v, want what is free served by a reload", got)
+	}
+	time.Sleep(2 * time.Second)
+	_ = taken.Close()
+	l.within(5*time.Second, "the freed port is served", func() bool { return l.get(at.String(), "h") == "a" })
+	for i, stop := range stops {
+		requests, wrong := stop()
+		t.Logf("%d: %d requests", i, requests)
+		if wrong != "" {
+			t.Errorf("%d: a request was answered by %q", i, wrong)
+		}
+	}
+	if text := l.logged(); strings.Count(text, "msg=reloaded") != 4 {
+		t.Errorf("%d reloads, want four", strings.Count(text, "msg=reloaded"))
+	}
+}
+
+// newConnections is traffic whose every request is a connection.
+func (l *lab) newConnections(address, host, want string, clients int) (stop func() (int64, string)) {
+	return l.trafficWith(func() *http.Client {
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	}, address, host, want, clients)
+}
+
+func TestAPortOfOursIsNotTaken(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
+	at := netip.MustParseAddrPort(address)
+	// The same port at all addresses, while HAProxy holds it at one; and back.
+	one := l.config.Frame.Ports
+	all := append([]model.Port(nil), one...)
+	all[0].Address = netip.MustParseAddr("0.0.0.0")
+	for _, ports := range [][]model.Port{all, one} {
+		l.config.Frame.Ports = ports
+		if got := l.apply(); !got.Reloaded || len(got.LeftOut) != 0 || l.get(address, "h") != "a" {
+			t.Errorf("%s: %+v", ports[0].Address, got)
+		}
+	}
+	// What was given up a moment ago, and after HAProxy died.
+	l.noPort("p1")
+	l.apply()
+	l.config.Frame.Ports = []model.Port{{ID: "p9", Owner: "Y", Address: at.Addr(), Bind: at.Port()}}
+	l.kill(l.worker())
+	l.within(10*time.Second, "it is served again", func() bool {
+		got := l.try(5 * time.Second)
+		return got.Err == nil && len(got.LeftOut) == 0 && l.get(address, "h") == "a"
+	})
+}
+
+func TestALoadThatFailsIsTriedLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t, func(o *Options) { o.Retry = 400 * time.Millisecond })
+	l.port("deaf1", "X")
+	if got := l.apply(); len(got.LeftOut) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	time.Sleep(4 * time.Second)
+	if tries := strings.Count(l.logged(), "because HAProxy refuses it"); tries > 5 {
+		t.Errorf("%d tries in four seconds", tries)
+	}
+	l.noPort("deaf1")
+	if got := l.apply(); len(got.LeftOut) != 0 || l.get(address, "h") != "a" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAWorkerThatSawManyRefusalsIsReplaced(t *testing.T) {
+	t.Parallel()
+	l, address := serving(t)
 	l.route("j", "one")
 	l.apply()
 	before := l.worker()
 	l.engine.end()
 	l.engine.driver.refusals = manyRefusals - 1
 	d := l.engine.driver
-	l.config.Frame.Ports = append(append([]model.Port(nil), l.config.Frame.Ports...), model.Port{ID: "p2", Owner: "X", Address: at.Addr(), Bind: at.Port()})
+	l.port("deaf1", "X")
 	d.want(l.config)
 	d.reloaded = time.Time{}
 	if got, done := d.round(t.Context()); !done || got.Err != nil || got.Reloaded || len(got.LeftOut) != 1 {

@@ -1,10 +1,19 @@
 package dataplane
 
 import (
-	"context"
-	"net"
+	"net/netip"
 	"regexp"
 	"time"
+
+	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+)
+
+const (
+	// lookEvery is how often it is looked whether an address is free: that costs nobody anything.
+	lookEvery = time.Second
+	// A load that HAProxy refuses holds up everybody for two seconds: one that failed is tried again less and less often,
+	// at the latest after Retry doubled that many times.
+	maxDoublings = 6
 )
 
 // retry takes those in again that may have healed, and adds slots when few are left. It says whether a round is needed.
@@ -13,8 +22,8 @@ func (d *driver) retry(now time.Time) bool {
 		return false
 	}
 	if now.After(d.nextRetry) {
-		d.nextRetry = now.Add(d.Retry)
-		if d.left.restoreHealed() {
+		d.nextRetry = now.Add(min(d.Retry, lookEvery))
+		if d.left.restoreHealed(now) {
 			return true
 		}
 	}
@@ -24,12 +33,32 @@ func (d *driver) retry(now time.Time) bool {
 	return d.grow
 }
 
+// postpone notes when an owner whose load HAProxy refused may be tried again.
+func (d *driver) postpone(owner string) {
+	if d.failures == nil {
+		d.failures = map[string]int{}
+	}
+	why := d.left.refused[owner]
+	why.after = time.Now().Add(d.Retry << min(d.failures[owner], maxDoublings))
+	d.left.refused[owner] = why
+	d.failures[owner]++
+}
+
+// forgive forgets the failures of those that are served now.
+func (d *driver) forgive() {
+	for owner := range d.failures {
+		if !d.left.isRefused(owner) {
+			delete(d.failures, owner)
+		}
+	}
+}
+
 // restoreHealed takes those in again that HAProxy could not load for something outside that has changed, and says whether
 // there were any.
-func (l *leaveOuts) restoreHealed() bool {
+func (l *leaveOuts) restoreHealed(now time.Time) bool {
 	some := false
 	for owner, refusal := range l.refused {
-		if refusal.loading && canBind(refusal.words) {
+		if refusal.loading && refusal.because == "" && now.After(refusal.after) && refusal.canBind() {
 			l.restore(owner)
 			some = true
 		}
@@ -40,17 +69,18 @@ func (l *leaveOuts) restoreHealed() bool {
 // boundAddress is what HAProxy's words about a failed bind end with.
 var boundAddress = regexp.MustCompile(`cannot bind socket .* for \[(.+?)\]`)
 
-// canBind tells whether the address that HAProxy could not bind is free now: a reload that fails again would hold up
-// everybody for seconds. Where the words name no address, trying is all there is.
-func canBind(words string) bool {
-	match := boundAddress.FindStringSubmatch(words)
-	if match == nil {
-		return true
+// canBind tells whether the addresses that could not be bound are free now. Where none is known, trying is all there is.
+func (r refusal) canBind() bool {
+	waits := r.waits
+	if match := boundAddress.FindStringSubmatch(r.words); match != nil && len(waits) == 0 {
+		if at, err := netip.ParseAddrPort(match[1]); err == nil {
+			waits = append(waits, at)
+		}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", match[1])
-	if err != nil {
-		return false
+	for _, at := range waits {
+		if haproxy.TryBind(at, false) != nil {
+			return false
+		}
 	}
-	_ = listener.Close()
 	return true
 }

@@ -26,29 +26,33 @@ func (d *driver) round(ctx context.Context) (result Result, done bool) {
 	if err := d.render(); err != nil {
 		return d.result(Result{Err: err}), true
 	}
-	wanted := d.left.set()
-	plan := Diff(d.running, wanted)
-	plan.Reload = append(plan.Reload, d.reasons(err)...)
-	if d.generation == 0 {
-		plan.Reload = []string{"there is no configuration yet"}
-	}
-	if len(plan.Reload) == 0 {
-		d.same = true
-		result.Commands, err = d.run(ctx, plan, wanted)
-		var cannot *needsReloadError
-		if !errors.As(err, &cannot) {
-			result.Err = err
+	for {
+		wanted := d.left.set()
+		plan := Diff(d.running, wanted)
+		plan.Reload = append(plan.Reload, d.reasons(err)...)
+		if d.generation == 0 {
+			plan.Reload = []string{"there is no configuration yet"}
+		}
+		if len(plan.Reload) == 0 {
+			d.same = true
+			result.Reasons = nil
+			result.Commands, result.Err = d.run(ctx, plan, wanted)
+			var cannot *needsReloadError
+			if !errors.As(result.Err, &cannot) {
+				return d.result(result), true
+			}
+			plan.Reload, result.Err = cannot.reasons, nil
+		}
+		result.Reasons = plan.Reload
+		if wait := d.ReloadEvery - time.Since(d.reloaded); wait > 0 && d.known {
+			result.Commands, _ = d.runData(ctx, wanted)
+			return result, false
+		}
+		if !d.leaveOutTaken(wanted) {
+			d.reload(ctx, &result)
 			return d.result(result), true
 		}
-		plan.Reload = cannot.reasons
 	}
-	result.Reasons = plan.Reload
-	if wait := d.ReloadEvery - time.Since(d.reloaded); wait > 0 && d.known {
-		result.Commands, _ = d.runData(ctx, wanted)
-		return result, false
-	}
-	d.reload(ctx, &result)
-	return d.result(result), true
 }
 
 // reasons for a reload that are not differences; refused is why HAProxy did not start, if it did not.

@@ -121,6 +121,9 @@ func suspects(set files.Set, alert haproxy.Alert) []string {
 func (d *driver) leaveOut(owner, words string, loading bool) {
 	d.logger.Warn("left out, because HAProxy refuses it", "owner", owner, "words", clip(words))
 	d.left.refuse(owner, words, loading)
+	if loading {
+		d.postpone(owner)
+	}
 }
 
 // bisect finds one owner without whom the rest is taken, where HAProxy's words name nobody. It returns none if it is
@@ -226,7 +229,7 @@ func (s *search) minimize(ctx context.Context, c candidate) candidate {
 		s.left.restore(owner)
 		better, err := s.try(ctx)
 		if err != nil {
-			s.left.refuse(owner, refusal.words, refusal.loading)
+			s.left.leave(owner, refusal)
 			continue
 		}
 		if err := s.store.Remove(c.number); err != nil {

@@ -21,12 +21,18 @@ import (
 // traffic asks for a host over kept connections until stop is called, which returns the number of requests and the first
 // unwanted answer.
 func (l *lab) traffic(address, host, want string, clients int) (stop func() (requests int64, wrong string)) {
+	return l.trafficWith(func() *http.Client {
+		return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: 10 * time.Second}
+	}, address, host, want, clients)
+}
+
+func (l *lab) trafficWith(connect func() *http.Client, address, host, want string, clients int) (stop func() (requests int64, wrong string)) {
 	var requests atomic.Int64
 	var wrong atomic.Value
 	end := make(chan struct{})
 	var done sync.WaitGroup
 	for range clients {
-		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: 10 * time.Second}
+		client := connect()
 		done.Go(func() {
 			defer client.CloseIdleConnections()
 			for {
