@@ -259,6 +259,27 @@ func TestCookiesReachThePodAsTheyWereSent(t *testing.T) {
 	}
 }
 
+func TestFiltersThatChangeCookiesLeaveSessionsAlone(t *testing.T) {
+	t.Parallel()
+	filter := func(path, change string) string {
+		return strings.Replace(sticky(path, "one", "{cookie: {name: c}}"), "  backendRefs:", "  filters: [{type: RequestHeaderModifier, requestHeaderModifier: "+change+"}]\n  backendRefs:", 1)
+	}
+	w := Run(t, gateway+route("all", "rules:\n"+filter("/removed", "{remove: [Cookie]}")+filter("/set", "{set: [{name: cookie, value: c=other}]}")+filter("/added", "{add: [{name: Cookie, value: c=other}]}")), pods("one", 4))
+	for path, want := range map[string]string{"/removed": "", "/set": "c=other", "/added": "c=TOKEN|c=other"} {
+		first := w.ok(t, get("x.example"+path))
+		token := first.token(t, "c").String()
+		for range 3 {
+			a := w.ok(t, get("x.example"+path, "Cookie: c="+token))
+			if a.echo.Pod != first.echo.Pod || !a.keeps() {
+				t.Errorf("%s: %s, want %s", path, a.echo.Pod, first.echo.Pod)
+			}
+			if got := strings.ReplaceAll(strings.Join(a.seen("Cookie"), "|"), token, "TOKEN"); got != want {
+				t.Errorf("%s: the pod sees %q, want %q", path, got, want)
+			}
+		}
+	}
+}
+
 func TestOnlyCacheableAnswersWithATokenBecomePrivate(t *testing.T) {
 	t.Parallel()
 	w := Run(t, gateway+route("all", "rules:\n"+sticky("/", "one", "{cookie: {name: c}}")+

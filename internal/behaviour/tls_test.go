@@ -69,14 +69,17 @@ func TestTheSNIChoosesListenerAndCertificate(t *testing.T) {
 		}
 	}
 	t.Run("a Host of another listener on a connection", func(t *testing.T) {
-		// RFC 9110, 7.4: a request for another origin than the connection was made for. The listener that shares the port
-		// and has the more specific hostname gets it, or nobody; it must not be served by the connection's.
-		for _, c := range []struct{ sni, host, not string }{
-			{"b.ex.com", "a.ex.com", "wild"}, {"a.ex.com", "b.ex.com", "exact"}, {"several.org", "a.ex.com", "several"}, {"a.ex.com", "other.net", "exact"},
+		// RFC 9110, 15.5.20: the client made the connection for another host, and must make one for this.
+		for _, c := range []struct{ sni, host, want string }{
+			{"b.ex.com", "a.ex.com", "421"}, {"a.ex.com", "b.ex.com", "421"}, {"several.org", "a.ex.com", "421"}, {"x.deep.ex.com", "b.ex.com", "421"},
+			{"b.ex.com", "c.ex.com", "wild"}, {"b.ex.com", "B.ex.com.:443", "wild"},
 		} {
-			if a := w.ask(t, request{host: c.host, target: "/", sni: c.sni, tls: true}); a.outcome() == c.not || a.err != nil {
-				t.Errorf("SNI %s, Host %s: %s", c.sni, c.host, a.outcome())
+			if got := w.ask(t, request{host: c.host, target: "/", sni: c.sni, tls: true}).outcome(); got != c.want {
+				t.Errorf("SNI %s, Host %s: %s, want %s", c.sni, c.host, got, c.want)
 			}
+		}
+		if got := w.ask(t, request{host: "other.net", target: "/", sni: "a.ex.com", tls: true}).outcome(); got != "404" && got != "421" {
+			t.Errorf("SNI a.ex.com, Host other.net: %s", got)
 		}
 	})
 	t.Run("ports are apart", func(t *testing.T) {
