@@ -64,6 +64,8 @@ type Controller struct {
 	revision uint64
 	result   status.Result
 	failures int
+	// listening is where each Gateway was last said to listen.
+	listening map[*graph.Gateway]string
 }
 
 // New returns a Controller that has done nothing yet.

@@ -2,11 +2,13 @@ package controller
 
 import (
 	"errors"
-	"net/netip"
-	"slices"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/controller/status"
 	"github.com/limpet-gateway/limpet/dataplane"
 )
 
@@ -43,24 +45,28 @@ func (c *Controller) logResult(r dataplane.Result, took time.Duration) {
 	}
 }
 
-// logListening says where each Gateway that is new or has changed listens: with an offset, nobody would guess.
-func (c *Controller) logListening(old, now *graph.Graph) {
+// logListening says where each listener is served, when that is new or has changed: with an offset, nobody would guess.
+func (c *Controller) logListening(now *graph.Graph, leftOut map[model.Owner]string) {
+	listening := map[*graph.Gateway]string{}
 	for _, gateway := range now.Gateways {
-		if !gateway.Valid || old != nil && slices.Contains(old.Gateways, gateway) {
+		if !gateway.Valid {
+			continue
+		}
+		var all []string
+		for _, listener := range gateway.Listeners {
+			if at := status.Listening(listener, leftOut); listener.Valid && len(at) > 0 {
+				all = append(all, fmt.Sprint(listener.Name, at))
+			}
+		}
+		listening[gateway] = strings.Join(all, " ")
+		if was, there := c.listening[gateway]; there && was == listening[gateway] {
 			continue
 		}
 		for _, listener := range gateway.Listeners {
-			if listener.Valid {
-				c.log.Info("listening", "gateway", gateway.Key().String(), "listener", listener.Name, "addresses", bound(gateway, listener))
+			if at := status.Listening(listener, leftOut); listener.Valid && len(at) > 0 {
+				c.log.Info("listening", "gateway", gateway.Key().String(), "listener", listener.Name, "addresses", at)
 			}
 		}
 	}
-}
-
-func bound(gateway *graph.Gateway, listener *graph.Listener) []string {
-	var all []string
-	for _, address := range gateway.Addresses {
-		all = append(all, netip.AddrPortFrom(address, listener.Bind).String())
-	}
-	return all
+	c.listening = listening
 }

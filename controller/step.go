@@ -64,7 +64,7 @@ func (c *Controller) settle(ctx context.Context, r dataplane.Result, took time.D
 		c.result.LeftOut[model.Owner(owner)] = join(c.result.LeftOut[model.Owner(owner)], words)
 	}
 	if r.Err == nil {
-		c.logListening(c.result.Running, c.wanted.graph)
+		c.logListening(c.wanted.graph, c.result.LeftOut)
 		c.result.Running, c.result.Problem = c.wanted.graph, ""
 	} else {
 		c.result.Problem = r.Err.Error()

@@ -189,6 +189,9 @@ func TestServeTellsWhenAPortIsTaken(t *testing.T) {
 	s := serve(t, "-f", path, "--dir", filepath.Join(dir, "s"), "--port-offset", "0", "--status-file", filepath.Join(dir, "status.yaml"))
 	eventually(t, "Programmed=False", 30*time.Second, func() bool {
 		text := s.log.String()
-		return strings.Contains(text, `object="Gateway default/gw" condition=Programmed change="- → False"`)
+		return strings.Contains(text, `object="Gateway default/gw" condition=Programmed change="- → False" reason=AddressNotUsable`) && strings.Contains(text, "is in use by another process")
 	})
+	if text := s.log.String(); strings.Contains(text, "msg=listening") {
+		t.Errorf("it says that it listens:\n%s", text)
+	}
 }

@@ -31,9 +31,9 @@ type Config struct {
 	Backends table.Table[*Backend]
 }
 
-// Owner names what a piece of configuration comes from, as "HTTPRoute default/shop" (a listener is "Listener default/gw/https"); a
-// condition about the
-// piece belongs there.
+// Owner names what a piece of configuration comes from, as "HTTPRoute default/shop"; a condition about the piece belongs
+// there. A listener is "Listener default/gw/https", and one address and port of a Gateway is
+// "Port default/gw 127.0.0.1:8080": what cannot be had of a Gateway leaves the rest of it in place.
 type Owner string
 
 // Frame is what HAProxy reads only at start: ports, certificates, limits.

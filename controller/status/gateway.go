@@ -1,8 +1,10 @@
 package status
 
 import (
+	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -20,15 +22,21 @@ type gatewayInput struct {
 	// leftOut says what HAProxy refused of the Gateway itself, and of each listener.
 	leftOut   string
 	listeners []listenerInput
+	// addresses are those at which something of the Gateway is served.
+	addresses []netip.Addr
 }
 
 type listenerInput struct {
 	attached int
 	leftOut  string
+	// unbound says which of its addresses cannot be bound, and nowhere that none can.
+	unbound string
+	nowhere bool
 }
 
 func (i gatewayInput) equal(o gatewayInput) bool {
-	return i.running == o.running && i.problem == o.problem && i.leftOut == o.leftOut && slices.Equal(i.listeners, o.listeners)
+	return i.running == o.running && i.problem == o.problem && i.leftOut == o.leftOut &&
+		slices.Equal(i.listeners, o.listeners) && slices.Equal(i.addresses, o.addresses)
 }
 
 func gatewayInputOf(g *graph.Graph, gateway *graph.Gateway, r Result) gatewayInput {
@@ -43,10 +51,69 @@ func gatewayInputOf(g *graph.Graph, gateway *graph.Gateway, r Result) gatewayInp
 		one := listenerInput{attached: g.AttachedRoutes(listener)}
 		if len(r.LeftOut) > 0 {
 			one.leftOut = listenerLeftOut(listener, r.LeftOut)
+			one.unbound = unbound(listener, r.LeftOut)
+			one.nowhere = len(boundAddresses(listener, r.LeftOut)) == 0
 		}
 		input.listeners = append(input.listeners, one)
 	}
+	input.addresses = servedAddresses(gateway, input.running, r)
 	return input
+}
+
+// servedAddresses are those at which something of a Gateway is served, be it as it was before.
+func servedAddresses(gateway *graph.Gateway, running bool, r Result) []netip.Addr {
+	before := gateway.Addresses
+	if !running {
+		before = nil
+		if r.Running != nil {
+			at := slices.IndexFunc(r.Running.Gateways, func(g *graph.Gateway) bool { return g.Key() == gateway.Key() })
+			if at >= 0 && r.Running.Gateways[at].Valid {
+				before = r.Running.Gateways[at].Addresses
+			}
+		}
+	}
+	var served []netip.Addr
+	for _, address := range gateway.Addresses {
+		bound := func(l *graph.Listener) bool { return l.Valid && r.LeftOut[portOwner(l, address)] == "" }
+		if slices.Contains(before, address) && slices.ContainsFunc(gateway.Listeners, bound) {
+			served = append(served, address)
+		}
+	}
+	return served
+}
+
+// Listening are the addresses and ports at which a valid listener is served, given what is left out.
+func Listening(listener *graph.Listener, leftOut map[model.Owner]string) []netip.AddrPort {
+	if leftOut[model.Owner("Gateway "+listener.Gateway.Key().String())] != "" || listenerLeftOut(listener, leftOut) != "" {
+		return nil
+	}
+	return boundAddresses(listener, leftOut)
+}
+
+func boundAddresses(listener *graph.Listener, leftOut map[model.Owner]string) []netip.AddrPort {
+	var all []netip.AddrPort
+	for _, address := range listener.Gateway.Addresses {
+		if leftOut[portOwner(listener, address)] == "" {
+			all = append(all, netip.AddrPortFrom(address, listener.Bind))
+		}
+	}
+	return all
+}
+
+// unbound says why addresses of a listener cannot be bound; "" if all are.
+func unbound(listener *graph.Listener, leftOut map[model.Owner]string) string {
+	var all []string
+	for _, address := range listener.Gateway.Addresses {
+		if why := leftOut[portOwner(listener, address)]; why != "" {
+			all = append(all, why)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// portOwner is who an address and port that cannot be bound is left out as.
+func portOwner(listener *graph.Listener, address netip.Addr) model.Owner {
+	return model.Owner("Port " + listener.Gateway.Key().String() + " " + netip.AddrPortFrom(address, listener.Bind).String())
 }
 
 // runs says whether the running Graph has the Gateway as it is in the latest one.
@@ -67,7 +134,7 @@ func listenerLeftOut(listener *graph.Listener, leftOut map[model.Owner]string) s
 func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {
 	state := &gatewayv1.GatewayStatus{Conditions: gatewayConditions(gateway, input), Listeners: []gatewayv1.ListenerStatus{}}
 	if gateway.Valid {
-		state.Addresses = addresses(gateway)
+		state.Addresses = addresses(input.addresses)
 	}
 	for i, listener := range gateway.Listeners {
 		state.Listeners = append(state.Listeners, gatewayv1.ListenerStatus{
@@ -83,16 +150,17 @@ func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {
 	}
 }
 
-func addresses(gateway *graph.Gateway) []gatewayv1.GatewayStatusAddress {
+func addresses(bound []netip.Addr) []gatewayv1.GatewayStatusAddress {
 	var all []gatewayv1.GatewayStatusAddress
 	kind := gatewayv1.IPAddressType
-	for _, address := range gateway.Addresses {
+	for _, address := range bound {
 		all = append(all, gatewayv1.GatewayStatusAddress{Type: &kind, Value: address.String()})
 	}
 	return all
 }
 
-// gatewayConditions adds what only applying can tell: whether a valid Gateway is programmed.
+// gatewayConditions adds what only applying can tell: whether a valid Gateway is programmed. It is while something of it is
+// served, also when a listener is not, which then says so itself; but not while an address that it asks for is unusable.
 func gatewayConditions(gateway *graph.Gateway, input gatewayInput) []metav1.Condition {
 	list := slices.Clone(gateway.Conditions)
 	if !gateway.Valid {
@@ -104,9 +172,57 @@ func gatewayConditions(gateway *graph.Gateway, input gatewayInput) []metav1.Cond
 		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonPending, pending(input.problem)))
 	case input.leftOut != "":
 		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, refused(input.leftOut)))
-	default:
-		return set(list, conditions.GatewayProgrammed(generation))
 	}
+	out := notServed(gateway, input)
+	lost := len(gateway.Source.Spec.Addresses) > 0 && len(input.addresses) < len(gateway.Addresses)
+	switch {
+	case (lost || out.all) && out.unbound != "":
+		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonAddressNotUsable, out.unbound))
+	case out.all:
+		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, "None of its listeners is served. "+out.why))
+	}
+	programmed := conditions.GatewayProgrammed(generation)
+	if out.why != "" {
+		programmed.Message = "HAProxy serves the Gateway in part. " + out.why
+	}
+	return set(list, programmed)
+}
+
+// outcome is what is not served of a Gateway's valid listeners.
+type outcome struct {
+	all     bool
+	why     string // by listener
+	unbound string // addresses, each said once
+}
+
+func notServed(gateway *graph.Gateway, input gatewayInput) outcome {
+	var why, unbound []string
+	valid, served := 0, 0
+	for i, listener := range gateway.Listeners {
+		if !listener.Valid {
+			continue
+		}
+		valid++
+		one := input.listeners[i]
+		if one.leftOut == "" && !one.nowhere {
+			served++
+		}
+		if words := one.why(); words != "" {
+			why = append(why, "Listener "+listener.Name+": "+words+".")
+		}
+		if one.unbound != "" && !slices.Contains(unbound, one.unbound) {
+			unbound = append(unbound, one.unbound)
+		}
+	}
+	return outcome{valid > 0 && served == 0, strings.Join(why, " "), strings.Join(unbound, "; ")}
+}
+
+// why says what is not served of a listener; "" if all is.
+func (i listenerInput) why() string {
+	if i.leftOut != "" {
+		return refused(i.leftOut)
+	}
+	return i.unbound
 }
 
 func listenerConditions(listener *graph.Listener, of gatewayInput, input listenerInput) []metav1.Condition {
@@ -114,15 +230,15 @@ func listenerConditions(listener *graph.Listener, of gatewayInput, input listene
 	if !listener.Valid || !listener.Gateway.Valid {
 		return withProgrammed(list, listener)
 	}
-	generation, why := listener.Gateway.Source.Generation, of.leftOut
-	if why == "" {
-		why = input.leftOut
+	generation, why := listener.Gateway.Source.Generation, input.why()
+	if of.leftOut != "" {
+		why = refused(of.leftOut)
 	}
 	switch {
 	case !of.running:
 		return set(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonPending, pending(of.problem)))
 	case why != "":
-		return set(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonInvalid, refused(why)))
+		return set(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonInvalid, why))
 	default:
 		return set(list, conditions.ListenerProgrammed(generation))
 	}

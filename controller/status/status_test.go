@@ -192,6 +192,69 @@ func TestWhatIsLeftOutIsSaidOfItsOwnerAlone(t *testing.T) {
 	wantLines(t, updates, "HTTPRoute default/good|parent default/gw http|PartiallyInvalid=True UnsupportedValue|Dropped Rule: Service default/svc: no slot")
 }
 
+func TestAPortThatCannotBeBoundIsSaidOfItsListeners(t *testing.T) {
+	t.Parallel()
+
+	const words = "127.0.0.1:80 is in use by another process"
+	s := newStage(t)
+	g := s.build(base)
+	result := Result{Running: g, LeftOut: map[model.Owner]string{"Port default/gw 127.0.0.1:80": words}}
+	wantLines(t, Compute(graph.DefaultControllerName, g, result),
+		"Gateway default/gw||Accepted=True Accepted",
+		"Gateway default/gw||Programmed=True Programmed|HAProxy serves the Gateway in part. Listener http: "+words+".",
+		"Gateway default/gw|listener http|Programmed=False Invalid|"+words,
+		"Gateway default/gw|listener other|Programmed=True Programmed",
+	)
+	wantAddresses(t, g, result, "[127.0.0.1]")
+	if at := Listening(g.Gateways[0].Listeners[0], result.LeftOut); len(at) != 0 {
+		t.Errorf("listening at %v", at)
+	}
+
+	result.LeftOut["Port default/gw 127.0.0.1:81"] = "127.0.0.1:81 too"
+	wantLines(t, Compute(graph.DefaultControllerName, g, result),
+		"Gateway default/gw||Programmed=False AddressNotUsable|"+words+"; 127.0.0.1:81 too",
+		"Gateway default/gw|listener other|Programmed=False Invalid|127.0.0.1:81 too",
+	)
+	wantAddresses(t, g, result, "[]")
+
+	// One of two addresses: what is asked for and cannot be had is said of the Gateway.
+	g = s.build(withAddresses("{value: 127.0.0.1}, {value: 192.0.2.1}"))
+	result = Result{Running: g, LeftOut: map[model.Owner]string{"Port default/gw 192.0.2.1:80": "no such address", "Port default/gw 192.0.2.1:81": "no such address"}}
+	wantLines(t, Compute(graph.DefaultControllerName, g, result),
+		"Gateway default/gw||Programmed=False AddressNotUsable|no such address",
+		"Gateway default/gw|listener http|Programmed=False Invalid|no such address",
+	)
+	wantAddresses(t, g, result, "[127.0.0.1]")
+	if at := Listening(g.Gateways[0].Listeners[0], result.LeftOut); fmt.Sprint(at) != "[127.0.0.1:80]" {
+		t.Errorf("listening at %v", at)
+	}
+
+	// Nothing is bound before anything is applied, and what was stays while the next does not apply.
+	wantAddresses(t, g, Result{}, "[]")
+	later := s.build(withAddresses("{value: 127.0.0.1}, {value: 127.0.0.2}"))
+	wantAddresses(t, later, Result{Running: g, Problem: "x"}, "[127.0.0.1]")
+}
+
+func withAddresses(addresses string) string {
+	return strings.Replace(base, "gatewayClassName: limpet", "gatewayClassName: limpet\n  addresses: ["+addresses+"]", 1)
+}
+
+func wantAddresses(t *testing.T, g *graph.Graph, r Result, want string) {
+	t.Helper()
+	for _, update := range Compute(graph.DefaultControllerName, g, r) {
+		if update.Status.Gateway == nil {
+			continue
+		}
+		got := []string{}
+		for _, address := range update.Status.Gateway.Addresses {
+			got = append(got, address.Value)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("addresses %v, want %s", got, want)
+		}
+	}
+}
+
 func TestAListenerThatIsNotValidIsNeverProgrammed(t *testing.T) {
 	t.Parallel()
 

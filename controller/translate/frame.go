@@ -71,7 +71,7 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 	for _, address := range gateway.Addresses {
 		ports = append(ports, model.Port{
 			ID:      portID(gateway.Key(), address.String(), p.number),
-			Owner:   gatewayOwner(gateway.Key()),
+			Owner:   portOwner(gateway.Key(), address, p.listeners[0].Bind),
 			Address: address,
 			Bind:    p.listeners[0].Bind,
 			Public:  p.number,

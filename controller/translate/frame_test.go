@@ -22,7 +22,7 @@ func TestAPortIsMadeForEachAddressAndListenerPortOfAValidGateway(t *testing.T) {
 	four, six, key := w.gateways[0].Addresses[0], w.gateways[0].Addresses[1], w.gateways[0].Key()
 	port := func(address netip.Addr, number uint16) model.Port {
 		return model.Port{
-			ID: portID(key, address.String(), number), Owner: "Gateway default/gw",
+			ID: portID(key, address.String(), number), Owner: portOwner(key, address, 8000+number),
 			Address: address, Bind: 8000 + number, Public: number,
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"net/netip"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +70,11 @@ func virtualHostID(gateway types.NamespacedName, listener, hostname string) stri
 
 func gatewayOwner(gateway types.NamespacedName) model.Owner {
 	return model.Owner("Gateway " + gateway.String())
+}
+
+// portOwner is one address and port of a Gateway: what cannot be bound leaves the others in place.
+func portOwner(gateway types.NamespacedName, address netip.Addr, bind uint16) model.Owner {
+	return model.Owner("Port " + gateway.String() + " " + netip.AddrPortFrom(address, bind).String())
 }
 
 // listenerOwner is the listener alone: what is refused of it leaves the Gateway's others in place.

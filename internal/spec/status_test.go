@@ -330,8 +330,8 @@ func TestRoutesCountOnListenersThatAreNotAccepted(t *testing.T) {
 func TestAnAddressThatCannotBeBoundIsReported(t *testing.T) {
 	t.Parallel()
 	g := build(t, class+strings.Replace(gateway("gw", http80), "listeners:", "addresses: [{value: 192.0.2.1}], listeners:", 1))
-	const words = "cannot bind socket (Cannot assign requested address) for [192.0.2.1:80]"
-	result := status.Result{Running: g, LeftOut: map[model.Owner]string{"Gateway default/gw": words}}
+	const words = "192.0.2.1:80 cannot be bound, because this machine has no address 192.0.2.1"
+	result := status.Result{Running: g, LeftOut: map[model.Owner]string{"Port default/gw 192.0.2.1:80": words}}
 	state := statusOf(t, status.Compute(graph.DefaultControllerName, g, result), "Gateway", "gw").Gateway
 	for what, list := range map[string][]metav1.Condition{"the Gateway": state.Conditions, "its listener": state.Listeners[0].Conditions} {
 		if got := condition(list, programme); got.Status != "False" || !strings.Contains(got.Message, "192.0.2.1") {
