@@ -46,14 +46,10 @@ type data struct {
 // update gives the data for what is now, from d, the data for what was.
 func (d *data) update(was, is state) *data {
 	e := newDataEditor(d)
-	expand(e, is.config.Hosts, was.config.Hosts, hostLines)
-	expand(e, is.config.Parents, was.config.Parents, parentLines)
-	expand(e, is.config.Paths, was.config.Paths, func(key string, path *model.Path) ([]line, error) {
-		return pathLines(key, path, is.place)
-	})
-	expand(e, is.config.Rules, was.config.Rules, func(_ string, rule *model.Rule) ([]line, error) {
-		return ruleLines(rule, is.place)
-	})
+	expand(e, is.config.Hosts, was.config.Hosts, hostLines, hostLines)
+	expand(e, is.config.Parents, was.config.Parents, parentLines, parentLines)
+	expand(e, is.config.Paths, was.config.Paths, pathLinesAt(is.place), pathLinesAt(was.place))
+	expand(e, is.config.Rules, was.config.Rules, ruleLinesAt(is.place), ruleLinesAt(was.place))
 	e.backends(was, is)
 	return e.data()
 }
@@ -104,15 +100,24 @@ func (e *dataEditor) data() *data {
 	return d
 }
 
-// expand brings the lines of one of the model's tables up to date: an entry's lines are a function of the entry, so the
-// old entry's are known without having been kept. What is gone leaves first, because a new entry may take its key.
-func expand[V comparable](e *dataEditor, is, was table.Table[V], lines func(string, V) ([]line, error)) {
+func pathLinesAt(place placement.Placement) func(string, *model.Path) ([]line, error) {
+	return func(key string, path *model.Path) ([]line, error) { return pathLines(key, path, place) }
+}
+
+func ruleLinesAt(place placement.Placement) func(string, *model.Rule) ([]line, error) {
+	return func(_ string, rule *model.Rule) ([]line, error) { return ruleLines(rule, place) }
+}
+
+// expand brings the lines of one of the model's tables up to date: an entry's lines are a function of the entry and of the
+// slots at its time, so the old entry's are known without having been kept. What is gone leaves first, because a new entry
+// may take its key.
+func expand[V comparable](e *dataEditor, is, was table.Table[V], lines, oldLines func(string, V) ([]line, error)) {
 	changes := slices.Collect(is.Diff(was))
 	for _, change := range changes {
 		if !change.HadOld {
 			continue
 		}
-		old, _ := lines(change.Key, change.Old)
+		old, _ := oldLines(change.Key, change.Old)
 		for _, l := range old {
 			e.maps[l.file].Delete(l.key)
 		}
