@@ -206,11 +206,11 @@ func newSlice(route int, ready bool) *discoveryv1.EndpointSlice {
 	}
 	slice.Labels = map[string]string{discoveryv1.LabelServiceName: service(route)}
 	for i := range 3 {
-		is := ready || i > 0
+		is, pod := ready || i > 0, fmt.Sprintf("%s-%d", slice.Name, i)
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
 			Addresses:  []string{fmt.Sprintf("127.1.%d.%d", route/10%250, i+1)},
 			Conditions: discoveryv1.EndpointConditions{Ready: &is, Serving: &serving},
-			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: "bench", Name: fmt.Sprintf("%s-%d", slice.Name, i), UID: types.UID(fmt.Sprintf("%s-%d", slice.Name, i))},
+			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: "bench", Name: pod, UID: types.UID(pod)},
 		})
 	}
 	return slice

@@ -86,7 +86,8 @@ frontend f
 // origin answers every request itself, at the least cost.
 func (l *lab) origin(ctx context.Context) (int, error) {
 	port := freePort()
-	file, err := l.write("origin.cfg", fmt.Sprintf(skeleton, address(port), "  http-request return status 200 content-type text/plain string ok\n"))
+	file, err := l.write("origin.cfg", fmt.Sprintf(skeleton, address(port),
+		"  http-request return status 200 content-type text/plain string ok\n"))
 	if err != nil {
 		return 0, err
 	}
@@ -130,7 +131,7 @@ func startBare(ctx context.Context, l *lab, origin int, _ options) (*subject, er
 func startNative(ctx context.Context, l *lab, origin int, _ options) (*subject, error) {
 	config := configOf(origin)
 	config.Hosts = table.Of(table.Entry[*model.Host]{Key: "p1|shop.example", Value: &model.Host{VirtualHost: "v1"}})
-	config.Paths = table.Of(table.Entry[*model.Path]{Key: "v1/", Value: &model.Path{Candidates: []model.Candidate{{Target: model.Target{Backend: "b"}}}}})
+	config.Paths = everything(model.Target{Backend: "b"})
 	return l.limpetWith(ctx, "native", config, nil, nativeRequest, func(set *files.Set) {
 		for i := range set.Sections {
 			if set.Sections[i].Slot == "s1" {
@@ -192,7 +193,7 @@ func startMap(ctx context.Context, l *lab, origin int, _ options) (*subject, err
 func (l *lab) session(ctx context.Context, name string, origin int, literal []string) (*subject, error) {
 	config := configOf(origin)
 	config.Hosts = table.Of(table.Entry[*model.Host]{Key: "p1|shop.example", Value: &model.Host{VirtualHost: "v1"}})
-	config.Paths = table.Of(table.Entry[*model.Path]{Key: "v1/", Value: &model.Path{Candidates: []model.Candidate{{Target: model.Target{Rule: "r1"}}}}})
+	config.Paths = everything(model.Target{Rule: "r1"})
 	config.Rules = table.Of(table.Entry[*model.Rule]{Key: "r1", Value: &model.Rule{ID: "r1", Split: []model.Share{{
 		Weight: 1, Backend: "b",
 		Session: &model.Session{ID: "s1", Scope: "scope", Backend: "b", Carrier: model.Cookie, Name: "shop", Absolute: time.Hour, Path: "/"},
@@ -216,6 +217,12 @@ func (l *lab) session(ctx context.Context, name string, origin int, literal []st
 	}
 	s.script, err = l.script(name, []request{{"shop.example", "/", "a=b; shop=" + res.Cookies()[0].Value}})
 	return s, err
+}
+
+// everything leads all paths of the virtual host v1 to one target.
+func everything(target model.Target) table.Table[*model.Path] {
+	path := &model.Path{Candidates: []model.Candidate{{Target: target}}}
+	return table.Of(table.Entry[*model.Path]{Key: "v1/", Value: path})
 }
 
 // configOf is a configuration with one port and a backend of two endpoints.

@@ -66,7 +66,7 @@ func (s *stage) phases() []phase {
 			name:   "that endpoint gone",
 			act:    s.remove,
 			expect: all(onlyItsOwnMoved, noneFailed),
-			note: func(b, a scene) string {
+			note: func(_, a scene) string {
 				return fmt.Sprintf("%d sessions were on it; none moved twice", a.owners)
 			},
 		},
