@@ -64,8 +64,7 @@ rules:
 func TestATrustedProxyIsBelieved(t *testing.T) {
 	t.Parallel()
 	proxy := func(b block) string { return b.address(7).String() }
-	var w *World
-	w = Run(t, listeners(twoPorts)+certificate("cert", "x.example")+route("plain", "rules:\n- backendRefs: [{name: one, port: 80}]"),
+	w := Run(t, listeners(twoPorts)+certificate("cert", "x.example")+route("plain", "rules:\n- backendRefs: [{name: one, port: 80}]"),
 		pods("one", 1), func(w *World) { trusting(proxy(w.block)+"/32", "2001:db8::/32")(w) })
 	trusted, other := w.block.address(7), w.block.address(8)
 	said := []string{"X-Forwarded-For: 6.6.6.6, 7.7.7.7", "X-Forwarded-Proto: https", "X-Forwarded-Port: 8443", "Forwarded: for=6.6.6.6"}
