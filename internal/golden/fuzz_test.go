@@ -53,8 +53,7 @@ func FuzzObjects(f *testing.F) {
 // FuzzValues puts any text in the place of each text in turn.
 func FuzzValues(f *testing.F) {
 	for i, value := range hostile {
-		f.Add(value, uint16(i))
-		f.Add(value, uint16(i*7+3))
+		f.Add(value, uint16(i*7))
 	}
 	f.Fuzz(func(t *testing.T, value string, place uint16) {
 		if len(value) > 1<<14 {
@@ -74,8 +73,8 @@ func TestHostileValuesInEveryPlace(t *testing.T) {
 		t.Fatalf("the neighbour's path is not there: %v", want.files())
 	}
 	for place := range places {
-		for i := range 5 {
-			value := hostile[(place*5+i)%len(hostile)]
+		for i := range 3 {
+			value := hostile[(place*3+i)%len(hostile)]
 			got := through(t, []byte(with(value, place)))
 			got.check(t)
 			if now, _ := got.preview.Set.Maps["paths.map"].Get("vabamfvzhjqgb/neighbour/"); now != neighbour {
