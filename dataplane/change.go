@@ -218,7 +218,7 @@ func (d *driver) refresh(ctx context.Context) {
 
 // empty notes that a new worker has no server that was on its way out.
 func (d *driver) empty() {
-	d.leaving, d.unread, d.refusals = map[string]*leaver{}, nil, 0
+	d.leaving, d.unread, d.refusals, d.observed = map[string]*leaver{}, nil, 0, 0
 	d.placement = d.placement.Released(d.placement.Leaving()...)
 }
 

@@ -43,6 +43,7 @@ type driver struct {
 	unread     map[string]bool // maps that no rule of HAProxy's reads: they are files only
 	revision   uint64
 	refusals   int            // loads that HAProxy refused since the last one that it took
+	observed   int            // the worker whose state was read; 0 if it was started by this Engine
 	doubts     []string       // why a reload is needed although nothing differs
 	failures   map[string]int // loads in a row that HAProxy refused, by owner
 	// refusedStart is why HAProxy does not start with the files that it once ran with.
@@ -169,6 +170,11 @@ func (d *driver) audit(now time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
 	defer cancel()
+	if d.replaced(ctx) {
+		d.logger.Warn("another worker serves than the one that was adopted; reading again what it serves")
+		d.known = false
+		return
+	}
 	sizes, err := d.client.MapSizes(ctx)
 	if err != nil {
 		d.logger.Warn("HAProxy's maps were not looked at", "error", err)

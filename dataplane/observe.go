@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/limpet-gateway/limpet/dataplane/files"
@@ -15,7 +16,7 @@ func (d *driver) observe(ctx context.Context) error {
 	if err := d.client.Settle(ctx); err != nil {
 		return err
 	}
-	number, err := d.client.Generation(ctx)
+	number, err := d.settledGeneration(ctx)
 	if err != nil {
 		return err
 	}
@@ -33,6 +34,61 @@ func (d *driver) observe(ctx context.Context) error {
 	d.behind.dirty(time.Now())
 	d.makeCurrent(number)
 	return nil
+}
+
+// observeOne is observe of one worker: a reload that a Limpet before us began may replace it meanwhile.
+func (d *driver) observeOne(ctx context.Context) error {
+	for {
+		before, err := d.client.Info(ctx)
+		if err == nil {
+			err = d.observe(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := d.client.Info(ctx)
+		if err != nil {
+			d.known = false
+			return err
+		}
+		if d.observed = after.PID; before.PID == after.PID {
+			return nil
+		}
+	}
+}
+
+const (
+	// settleFor is how long HAProxy may run another generation than the current one while nothing seems to happen.
+	settleFor   = time.Second
+	settleEvery = 20 * time.Millisecond
+)
+
+// settledGeneration is the one that HAProxy runs, after a reload that was begun and that nobody waited for.
+func (d *driver) settledGeneration(ctx context.Context) (int, error) {
+	end := time.Now().Add(settleFor)
+	for {
+		number, err := d.client.Generation(ctx)
+		if current := d.store.Current(); err != nil || number == current || current == 0 || time.Now().After(end) {
+			return number, err
+		}
+		if !d.process.Settled(ctx) {
+			end = time.Now().Add(settleFor)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: it is in the middle of a reload: %w", haproxy.ErrUnavailable, ctx.Err())
+		case <-time.After(settleEvery):
+		}
+	}
+}
+
+// replaced tells whether another worker serves than the one whose state was read.
+func (d *driver) replaced(ctx context.Context) bool {
+	if d.observed == 0 {
+		return false
+	}
+	info, err := d.client.Info(ctx)
+	return err == nil && info.PID != d.observed
 }
 
 // makeCurrent goes back to the generation that HAProxy runs, if a reload was begun and not done.

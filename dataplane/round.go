@@ -86,8 +86,14 @@ func (d *driver) ensure(ctx context.Context) error {
 	}
 	if d.process.Alive() {
 		err := d.adopt(ctx)
+		if err == nil {
+			d.process.Reached()
+		}
 		if !haproxy.IsUnreachable(err) {
 			return err
+		}
+		if d.process.Busy(err) {
+			return fmt.Errorf("it is busy, with a reload most likely: %w", err)
 		}
 		d.logger.Error("HAProxy runs and cannot be reached; it is started anew", "error", err)
 	}
@@ -105,7 +111,7 @@ func (d *driver) ensure(ctx context.Context) error {
 
 func (d *driver) adopt(ctx context.Context) error {
 	first := d.generation == 0
-	if err := d.observe(ctx); err != nil {
+	if err := d.observeOne(ctx); err != nil {
 		return err
 	}
 	if first {

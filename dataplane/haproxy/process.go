@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -47,6 +48,8 @@ type Process struct {
 	logger      *slog.Logger
 	master      *os.Process // nil if none is known
 	ours        bool        // master is our child
+	// busy and unreached are since when the master or the worker has not answered.
+	busy, unreached time.Time
 }
 
 // NewProcess prepares a folder. The binary and the folder are absolute paths.
@@ -70,35 +73,97 @@ func (p *Process) PID() int {
 }
 
 // Find adopts the HAProxy that serves this folder, and says whether there is one. It is known by its master socket; a
-// socket file that nobody listens at, and a pid file whose number has gone to another process, are nothing to it.
-// ErrUnavailable means that there is one that hangs.
+// socket file that nobody listens at, and a pid file whose number has gone to another process, are nothing to it. A
+// master that lives and does not answer, or has no worker, is in the middle of a reload, most likely: it is asked again
+// until its patience is over, and until then nothing is concluded. ErrUnavailable means that there is one that hangs, or
+// is busy still when ctx ends.
 func (p *Process) Find(ctx context.Context) (bool, error) {
 	p.forget()
-	found, err := showProc(ctx, masterSocket(p.dir))
-	switch {
-	case err == nil:
-		return p.adopt(found)
-	case IsUnreachable(err):
-		return false, nil
+	for {
+		found, err := showProc(ctx, masterSocket(p.dir))
+		if err == nil {
+			if err = p.adopt(found); err == nil {
+				p.busy = time.Time{}
+				return true, nil
+			}
+		}
+		if !p.mayBeBusy(err, &p.busy) {
+			if IsUnreachable(err) || errors.Is(err, errNoWorker) {
+				return false, nil
+			}
+			return false, err
+		}
+		if !sleep(ctx, pollEvery) {
+			return false, fmt.Errorf("%w: it is busy, with a reload most likely: %w", ErrUnavailable, err)
+		}
 	}
-	return false, fmt.Errorf("the HAProxy of %s: %w", p.dir, err)
 }
 
-func (p *Process) adopt(found processes) (bool, error) {
+// How long an HAProxy that lives may be busy before it is taken for one that cannot be reached any more: while it reads
+// its configuration, nobody listens at the master's socket. The file of the socket is there all the same.
+const (
+	busyPatience = 10 * time.Second
+	gonePatience = 2 * time.Second
+)
+
+// mayBeBusy tells an error that waiting may mend from one that it does not, given since when there have been any.
+func (p *Process) mayBeBusy(err error, since *time.Time) bool {
+	patience := busyPatience
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errForeign) {
+		patience = gonePatience
+	}
+	if masterOf(p.dir) == 0 {
+		*since = time.Time{}
+		return false
+	}
+	if since.IsZero() {
+		*since = time.Now()
+	}
+	if time.Since(*since) < patience {
+		return true
+	}
+	*since = time.Time{}
+	return false
+}
+
+// Busy tells whether a worker that could not be reached may only be busy, so that nothing is to be concluded yet.
+func (p *Process) Busy(err error) bool { return p.mayBeBusy(err, &p.unreached) }
+
+// Reached notes that the worker answered.
+func (p *Process) Reached() { p.unreached = time.Time{} }
+
+// sleep waits, and says whether ctx did not end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+var (
+	errNoWorker = errors.New("the master has no worker")
+	errForeign  = errors.New("stop it, or use another folder")
+)
+
+func (p *Process) adopt(found processes) error {
 	if ours, known := proven(found.master, p.dir); known && !ours {
-		return false, fmt.Errorf("haproxy: process %d answers at %s but was started for another folder: stop it, or use another folder",
-			found.master, masterSocket(p.dir))
+		return fmt.Errorf("haproxy: process %d answers at %s but was started for another folder: %w",
+			found.master, masterSocket(p.dir), errForeign)
 	}
 	if len(found.workers) == 0 {
-		return false, nil
+		return errNoWorker
 	}
 	master, err := os.FindProcess(found.master)
 	if err != nil {
-		return false, fmt.Errorf("haproxy: %w", err)
+		return fmt.Errorf("haproxy: %w", err)
 	}
 	p.master, p.ours = master, false
 	p.writePID()
-	return true, nil
+	return nil
 }
 
 // Start starts HAProxy with the current generation, after whatever is left of an earlier one has been ended, and returns
@@ -189,10 +254,22 @@ func (p *Process) Alive() bool {
 	return true
 }
 
-// Reload makes HAProxy serve the current generation, seamlessly. A *RefusedError means that the old worker goes on.
+// Reload makes HAProxy serve the current generation, seamlessly. A *RefusedError means that the old worker goes on. A
+// master that is busy is waited for.
 func (p *Process) Reload(ctx context.Context) error {
-	_, err := reload(ctx, masterSocket(p.dir))
-	return err
+	var since time.Time
+	for {
+		_, err := reload(ctx, masterSocket(p.dir))
+		if !IsUnreachable(err) || !p.mayBeBusy(err, &since) || !sleep(ctx, pollEvery) {
+			return err
+		}
+	}
+}
+
+// Settled tells whether the master answers and has a worker, so that no reload is under way.
+func (p *Process) Settled(ctx context.Context) bool {
+	found, err := showProc(ctx, masterSocket(p.dir))
+	return err == nil && len(found.workers) > 0
 }
 
 // Stop lets HAProxy finish what is under way, and ends it when ctx does.

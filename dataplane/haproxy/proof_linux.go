@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // proven tells whether a process is an HAProxy that was started for dir; known is false where that cannot be found out.
@@ -16,7 +17,7 @@ func proven(pid int, dir string) (ours, known bool) {
 		return false, true
 	}
 	folder := filepath.Join("/proc", strconv.Itoa(pid))
-	line, err := os.ReadFile(filepath.Join(folder, "cmdline"))
+	line, err := commandLine(folder)
 	if err != nil {
 		return false, os.IsNotExist(err)
 	}
@@ -33,6 +34,23 @@ func proven(pid int, dir string) (ours, known bool) {
 	}
 	folder, err = filepath.EvalSymlinks(dir)
 	return err == nil && (at == folder || strings.HasPrefix(at, folder+"/")), true
+}
+
+// execPatience bounds how long a process has no command line while it executes its program anew, as a master does at every
+// reload.
+const execPatience = 200 * time.Millisecond
+
+// commandLine reads what a process was started with. Kernel threads and zombies have none, and no program either.
+func commandLine(folder string) ([]byte, error) {
+	for end := time.Now().Add(execPatience); ; time.Sleep(time.Millisecond) {
+		line, err := os.ReadFile(filepath.Join(folder, "cmdline"))
+		if err != nil || len(line) > 0 || time.Now().After(end) {
+			return line, err
+		}
+		if _, err := os.Readlink(filepath.Join(folder, "exe")); err != nil {
+			return nil, nil
+		}
+	}
 }
 
 // leftovers are all processes that are proven to be HAProxys for dir.
@@ -54,13 +72,39 @@ func leftovers(dir string) []int {
 	return pids
 }
 
+// masterOf returns the live process that is proven to be the master of dir's HAProxy: the one whose number is in the pid
+// file, or that is another one's parent; 0 if there is none. A worker whose master died is none.
+func masterOf(dir string) int {
+	if text, err := os.ReadFile(filepath.Join(dir, runFolder, pidFile)); err == nil {
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			if ours, _ := proven(pid, dir); ours {
+				return pid
+			}
+		}
+	}
+	ours := leftovers(dir)
+	for _, pid := range ours {
+		if fields := stat(pid); len(fields) > 1 {
+			if parent, err := strconv.Atoi(fields[1]); err == nil && slices.Contains(ours, parent) {
+				return parent
+			}
+		}
+	}
+	return 0
+}
+
 // isZombie tells a process that has ended, and whose parent does not care.
 func isZombie(pid int) bool {
+	fields := stat(pid)
+	return len(fields) > 0 && fields[0] == "Z"
+}
+
+// stat are a process's state, parent and so on; nothing if there is no such process.
+func stat(pid int) []string {
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
-		return false
+		return nil
 	}
 	// The name before the state is in parentheses, and may hold some.
-	_, state, found := strings.Cut(string(status[bytes.LastIndexByte(status, ')')+1:]), " ")
-	return found && strings.HasPrefix(state, "Z")
+	return strings.Fields(string(status[bytes.LastIndexByte(status, ')')+1:]))
 }
