@@ -2,11 +2,13 @@ package behaviour
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -83,6 +85,24 @@ func (w *World) kill(t testing.TB) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatal("HAProxy is not back in ten seconds")
+}
+
+// counter is what HAProxy counts for a server, or the BACKEND itself.
+func (w *World) counter(t testing.TB, backend, server, name string) int {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(w.command(t, "show stat"), "# "))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := slices.Index(rows[0], name)
+	for _, row := range rows[1:] {
+		if row[0] == backend && row[1] == server && column >= 0 {
+			n, _ := strconv.Atoi(row[column])
+			return n
+		}
+	}
+	t.Fatalf("HAProxy does not count %s of %s/%s", name, backend, server)
+	return 0
 }
 
 // command asks HAProxy itself, where no request can tell.

@@ -81,6 +81,33 @@ rules:
 	}
 }
 
+func TestAFilterOfABackendRefIsForItsShareAlone(t *testing.T) {
+	t.Parallel()
+	w := Run(t, gateway+route("all", `
+rules:
+- filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-Rule, value: "all"}]}}]
+  backendRefs:
+  - {name: one, port: 80, filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-Ref, value: one}]}}]}
+  - {name: two, port: 80, filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-Ref, value: two}]}}]}
+  - {name: three, port: 80}
+  sessionPersistence: {cookie: {}}`), pods("one", 1), pods("two", 1), pods("three", 1))
+	reached := map[string]bool{}
+	for range 60 {
+		a := w.ok(t, get("x.example/", "X-Ref: sent"))
+		want := a.echo.Service
+		if want == "three" {
+			want = "sent"
+		}
+		if got := strings.Join(a.seen("X-Ref"), "|"); got != want || a.echo.Header.Get("X-Rule") != "all" {
+			t.Errorf("%s sees X-Ref %q and X-Rule %q", a.echo.Service, got, a.echo.Header.Get("X-Rule"))
+		}
+		reached[a.echo.Service] = true
+	}
+	if len(reached) != 3 {
+		t.Errorf("60 requests reached %v", reached)
+	}
+}
+
 // TestB15AHeaderValueIsLiteral: what would mean something in a file, on a socket or to Lua arrives as it was written, after
 // a fresh start too.
 func TestB15AHeaderValueIsLiteral(t *testing.T) {

@@ -84,6 +84,11 @@ rules:
 	w.check(t, []row{{"an older one", get("x.example/c"), "three"}, {"an older one, conditional", get("x.example/h", "a: 1"), "three"}})
 	w.Apply(t, gateway+young+old)
 	w.check(t, rows)
+	// Nor does a fresh start change it.
+	w.restartLimpet(t)
+	w.check(t, rows)
+	w.restart(t)
+	w.check(t, rows)
 }
 
 func TestRoutesOfOneAgeAreOrderedByName(t *testing.T) {

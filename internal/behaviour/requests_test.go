@@ -145,3 +145,12 @@ rules:
 		}
 	}
 }
+
+func TestASlowAnswerArrives(t *testing.T) {
+	t.Parallel()
+	w := Run(t, gateway+route("all", "rules:\n"+sticky("/", "one", "{cookie: {}}")), pods("one", 1))
+	w.pod("one-1").wait.Store(int64(2500 * time.Millisecond))
+	if a := w.ok(t, get("x.example/")); a.took < 2500*time.Millisecond {
+		t.Errorf("it took %s", a.took)
+	}
+}
