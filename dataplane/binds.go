@@ -67,15 +67,21 @@ func overlaps(running []files.Bind, at netip.AddrPort) bool {
 
 // cannotBind says in plain words why an address cannot be had and what to do; "" if it can, or if only HAProxy can tell.
 func cannotBind(at netip.AddrPort, err error) string {
+	what, todo := "", ""
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Sprintf("%s is in use by another process on this machine: stop that process, or give the listener another port or the Gateway another address", at)
+		what = "is in use by another process on this machine"
+		todo = "stop that process, or give the listener another port or the Gateway another address"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Sprintf("%s cannot be bound, because this machine has no address %s: give it the address, or the Gateway another one", at, at.Addr())
+		what = fmt.Sprintf("cannot be bound, because this machine has no address %s", at.Addr())
+		todo = "give it the address, or the Gateway another one"
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Sprintf("%s cannot be bound, because Limpet's user may not: allow it to (CAP_NET_BIND_SERVICE), or give the listener a port above 1023", at)
+		what = "cannot be bound, because Limpet's user may not"
+		todo = "allow it to (CAP_NET_BIND_SERVICE), or give the listener a port above 1023"
 	case errors.Is(err, syscall.EAFNOSUPPORT):
-		return fmt.Sprintf("%s cannot be bound, because this machine has no address of its family: give the Gateway another one", at)
+		what, todo = "cannot be bound, because this machine has no address of its family", "give the Gateway another one"
+	default:
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s %s: %s", at, what, todo)
 }

@@ -154,8 +154,8 @@ func TestAPortThatIsTakenCostsNobodyARequest(t *testing.T) {
 			t.Errorf("%d: a request was answered by %q", i, wrong)
 		}
 	}
-	if text := l.logged(); strings.Count(text, "msg=reloaded") != 4 {
-		t.Errorf("%d reloads, want four", strings.Count(text, "msg=reloaded"))
+	if got := l.apply(); got.Reloaded || got.Generation != 4 || len(got.LeftOut) != 1 {
+		t.Errorf("afterwards: %+v, want the fourth generation by four loads", got)
 	}
 }
 

@@ -44,13 +44,15 @@ const execPatience = 200 * time.Millisecond
 func commandLine(folder string) ([]byte, error) {
 	for end := time.Now().Add(execPatience); ; time.Sleep(time.Millisecond) {
 		line, err := os.ReadFile(filepath.Join(folder, "cmdline"))
-		if err != nil || len(line) > 0 || time.Now().After(end) {
+		if err != nil || len(line) > 0 || !hasProgram(folder) || time.Now().After(end) {
 			return line, err
 		}
-		if _, err := os.Readlink(filepath.Join(folder, "exe")); err != nil {
-			return nil, nil
-		}
 	}
+}
+
+func hasProgram(folder string) bool {
+	_, err := os.Readlink(filepath.Join(folder, "exe"))
+	return err == nil
 }
 
 // leftovers are all processes that are proven to be HAProxys for dir.
