@@ -18,6 +18,13 @@ local MAX_KEPT    = 16 * 1024 * 1024 -- bytes of text whose parsed form is kept,
 local MAX_STEPS   = 10000 -- of one evaluation of an expression
 local MAX_REGEXES = 256   -- evaluations for one request, over all groups that it walks through
 local MAX_PARENTS = 16    -- a chain of broader hostnames is no longer than a hostname has labels we strip
+local MAX_QUERY   = 256   -- parameters of a query that are looked at
+local MAX_COOKIES = 512   -- cookies that are looked at, and those of them that have a session's name
+local MAX_TOKENS  = 16
+local MAX_HOST    = 253   -- a longer hostname is none (RFC 1035)
+
+-- What clients send is taken apart in time that grows with its length and no faster: no pattern that sees it may have two
+-- repetitions that can share the same characters. Nothing interrupts a pattern, and one that takes a second ends HAProxy.
 
 -- kept returns a function that parses a name once and remembers it, and forgets everything when that was too much. parse
 -- returns what it made and how many bytes of text that came from.
@@ -107,10 +114,13 @@ end
 local function query_value(txn, name, seen)
   if not seen.arguments then
     seen.arguments = {}
+    local left = MAX_QUERY
     for part in txn.sf:query():gmatch("[^&]+") do
       local key, value = part:match("^([^=]*)=?(.*)$")
       key = decode(key)
       seen.arguments[key] = seen.arguments[key] or decode(value)
+      left = left - 1
+      if left == 0 then break end
     end
   end
   return seen.arguments[name]
@@ -194,6 +204,7 @@ end)
 
 -- deep_host and deep_name find the wildcard for a hostname with more labels than the native rules strip.
 local function deepest(map, hostname, port)
+  if #hostname > MAX_HOST then return nil end
   local suffix = hostname:match("^[^.]*%.(.+)$")
   while suffix do
     local found = map:lookup(suffix .. "|*" .. port)
@@ -325,19 +336,30 @@ end)
 
 -- proven says whether a token's MAC is right. The native rules say so again of the one that is chosen.
 local function proven(txn, token, scope)
+  if #token > 200 then return false end
   local signed, key, mac = token:match("^((1%w)%..*)%.([^.]+)$")
-  local secret = #token <= 200 and signed and txn:get_var("proc.sign_" .. key:sub(2))
+  local secret = signed and txn:get_var("proc.sign_" .. key:sub(2))
   if not secret then return false end
   return txn.c:ub64enc(txn.c:hmac(signed .. "." .. scope, "sha256", secret):sub(1, 16)) == mac
 end
 
+local function trimmed(text)
+  local from = text:find("%S")
+  return from and text:match(".*%S", from) or ""
+end
+
 -- cookie_values are the values of a cookie, in the order in which they were sent.
 local function cookie_values(txn, name)
-  local values = {}
-  for i = 1, txn.sf:req_fhdr_cnt("cookie") do
+  local values, left = {}, MAX_COOKIES
+  for i = 1, txn.f:req_fhdr_cnt("cookie") or 0 do
     for part in txn.sf:req_fhdr("cookie", i):gmatch("[^;]+") do
-      local key, value = part:match("^%s*([^=]-)%s*=%s*(.-)%s*$")
-      if key == name then values[#values + 1] = value end
+      left = left - 1
+      if left < 0 then return values end
+      local equals = part:find("=", 1, true)
+      if equals and trimmed(part:sub(1, equals - 1)) == name then
+        values[#values + 1] = trimmed(part:sub(equals + 1))
+        if #values == MAX_TOKENS then return values end
+      end
     end
   end
   return values
@@ -349,7 +371,7 @@ end
 core.register_fetches("token", function(txn)
   local session = parsed_session(txn:get_var("txn.params"))
   if session.carrier == "header" then return txn.f:req_fhdr(session.name) end
-  for _, name in ipairs({ session.name, session.other }) do
+  for _, name in ipairs({ session.name, session.other ~= "-" and session.other or nil }) do
     for _, value in ipairs(cookie_values(txn, name)) do
       if proven(txn, value, session.scope) then return value end
     end
