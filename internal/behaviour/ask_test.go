@@ -251,3 +251,28 @@ func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\r\n")
 	return line
 }
+
+// client is a connection that is kept.
+type client struct {
+	conn net.Conn
+	from *bufio.Reader
+}
+
+func (w *World) keepAlive(t testing.TB) *client {
+	t.Helper()
+	conn, err := w.dial(t.Context(), request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &client{conn, bufio.NewReader(conn)}
+}
+
+func (c *client) ask(t testing.TB, r request) answer {
+	t.Helper()
+	_ = c.conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(c.conn, strings.Replace(r.text(), "Connection: close\r\n", "", 1)); err != nil {
+		return answer{err: err}
+	}
+	return read(c.from, r.method)
+}
