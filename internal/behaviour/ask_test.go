@@ -55,9 +55,10 @@ type answer struct {
 	// echo is what a pod said of the request.
 	echo echo
 	took time.Duration
-	// err is that of a connection without an answer.
-	err error
-	tls *tls.ConnectionState
+	// err is that of a connection without an answer; closed says that the answer is the connection's last.
+	err    error
+	closed bool
+	tls    *tls.ConnectionState
 }
 
 // outcome is in one word what became of a request: the name of the Service that answered, or the status.
@@ -133,7 +134,7 @@ func read(from *bufio.Reader, method string) answer {
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	a := answer{status: res.StatusCode, header: res.Header, body: string(body), err: err}
+	a := answer{status: res.StatusCode, header: res.Header, body: string(body), err: err, closed: res.Close}
 	if res.Header.Get("Pod") != "" && len(body) > 0 {
 		a.err = errors.Join(err, json.Unmarshal(body, &a.echo))
 	}
@@ -252,27 +253,44 @@ func firstLine(text string) string {
 	return line
 }
 
-// client is a connection that is kept.
+// client keeps its connection while HAProxy does.
 type client struct {
-	conn net.Conn
-	from *bufio.Reader
+	world *World
+	conn  net.Conn
+	from  *bufio.Reader
 }
 
 func (w *World) keepAlive(t testing.TB) *client {
 	t.Helper()
-	conn, err := w.dial(t.Context(), request{})
-	if err != nil {
-		t.Fatal(err)
+	c := &client{world: w}
+	t.Cleanup(c.close)
+	return c
+}
+
+func (c *client) close() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &client{conn, bufio.NewReader(conn)}
 }
 
 func (c *client) ask(t testing.TB, r request) answer {
 	t.Helper()
+	if c.conn == nil {
+		conn, err := c.world.dial(t.Context(), r)
+		if err != nil {
+			return answer{err: err}
+		}
+		c.conn, c.from = conn, bufio.NewReader(conn)
+	}
 	_ = c.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.WriteString(c.conn, strings.Replace(r.text(), "Connection: close\r\n", "", 1)); err != nil {
+		c.close()
 		return answer{err: err}
 	}
-	return read(c.from, r.method)
+	a := read(c.from, r.method)
+	if a.err != nil || a.closed {
+		c.close()
+	}
+	return a
 }

@@ -54,12 +54,18 @@ func (w *World) askMaster(ctx context.Context) (processes, error) {
 	return found, nil
 }
 
+// processes are what the master says; while it reloads, it does not answer.
 func (w *World) processes(t testing.TB) processes {
 	t.Helper()
-	found, err := w.askMaster(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	var found processes
+	var err error
+	for range 100 {
+		if found, err = w.askMaster(t.Context()); err == nil {
+			return found
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
+	t.Fatal(err)
 	return found
 }
 

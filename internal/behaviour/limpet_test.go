@@ -193,7 +193,7 @@ func (l *limpet) end(t testing.TB) {
 	}
 	if t.Failed() {
 		if text, err := os.ReadFile(filepath.Join(l.dir, "haproxy.log")); err == nil {
-			t.Logf("HAProxy's log ends with:\n%s", text[max(0, len(text)-2000):])
+			t.Logf("HAProxy's log ends with:\n%s", text[max(0, len(text)-6000):])
 		}
 		t.Logf("Limpet's log ends with:\n%s", l.log.tail(3000))
 	}
