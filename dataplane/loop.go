@@ -47,8 +47,8 @@ func (e *Engine) work(waiting []request) ([]request, bool) {
 	}
 	heard := false
 	for _, r := range waiting {
+		heard = heard || r.ctx.Err() == nil // before the reply: it ends the wait, and with that the context
 		r.reply <- result
-		heard = heard || r.ctx.Err() == nil
 	}
 	if !heard && e.options.OnResult != nil {
 		e.options.OnResult(result)
