@@ -42,8 +42,8 @@ haproxy: ## print the path of the HAProxy that everything here uses
 
 ##@ Test
 .PHONY: test
-test: go gcc ## run all tests with the race detector, against a real HAProxy
-	@$(haproxy) && CGO_ENABLED=1 go test -race -timeout 20m $(TESTFLAGS) $(PKGS)
+test: go gcc ## run all tests with the race detector, against a real HAProxy (one package at a time: they measure)
+	@$(haproxy) && CGO_ENABLED=1 go test -race -p 1 -timeout 20m $(TESTFLAGS) $(PKGS)
 
 .PHONY: golden
 golden: go ## rewrite the golden files; review the diff
