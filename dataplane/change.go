@@ -176,11 +176,21 @@ func (d *driver) read(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	runs, err := d.client.Generation(ctx)
-	if err == nil && runs != number {
-		err = fmt.Errorf("%w: after the reload, generation %d answers instead of %d", haproxy.ErrUnavailable, runs, number)
+	return d.answers(ctx, number)
+}
+
+// answers waits until a generation answers at the socket: for a moment after a reload the old worker may still do.
+func (d *driver) answers(ctx context.Context, number int) error {
+	const patience, pause = 2 * time.Second, 10 * time.Millisecond
+	for begin := time.Now(); ; time.Sleep(pause) {
+		runs, err := d.client.Generation(ctx)
+		if err != nil || runs == number {
+			return err
+		}
+		if time.Since(begin) > patience || ctx.Err() != nil {
+			return fmt.Errorf("%w: after the reload, generation %d answers instead of %d", haproxy.ErrUnavailable, runs, number)
+		}
 	}
-	return err
 }
 
 func (d *driver) rollBack(number int) error {
