@@ -95,10 +95,18 @@ func (l *lab) origin(ctx context.Context) (int, error) {
 	return port, err
 }
 
+// forwarded is what Limpet says of the client, with any routing or none.
+const forwarded = `  http-request set-header X-Forwarded-For %[src]
+  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Port 80
+  http-request del-header Forwarded
+`
+
+// startBase is the same HAProxy with one backend and no routing.
 func startBase(ctx context.Context, l *lab, origin int, o options) (*subject, error) {
 	port := freePort()
 	file, err := l.write("base.cfg", fmt.Sprintf(skeleton, address(port),
-		"  default_backend b\nbackend b\n  server s "+address(origin)+"\n"))
+		forwarded+"  default_backend b\nbackend b\n  server s "+address(origin)+"\n"))
 	if err != nil {
 		return nil, err
 	}
