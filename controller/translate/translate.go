@@ -55,12 +55,6 @@ func New(options Options) *Translator {
 	}
 }
 
-// serviceDiffer is a Graph that can say which Services differ from those of another Graph of the same Builder. Without it,
-// every backend in use is looked up at every call.
-type serviceDiffer interface {
-	ChangedServices(since *graph.Graph) iter.Seq[types.NamespacedName]
-}
-
 // Config says what the data plane must do for a Graph.
 func (t *Translator) Config(g *graph.Graph) model.Config {
 	suspects := t.suspects(g)
@@ -68,15 +62,12 @@ func (t *Translator) Config(g *graph.Graph) model.Config {
 	return t.translate(g.Gateways, g.Routes, g, suspects)
 }
 
-// suspects are the Services that may have changed; nil if that is not known.
+// suspects are the Services that may have changed since the last Graph.
 func (t *Translator) suspects(g *graph.Graph) iter.Seq[types.NamespacedName] {
 	if t.last == nil {
 		return slices.Values([]types.NamespacedName(nil)) // every backend is new
 	}
-	if differ, can := any(g).(serviceDiffer); can {
-		return differ.ChangedServices(t.last)
-	}
-	return nil
+	return g.ChangedServices(t.last)
 }
 
 // translate is Config with the Graph in its parts.
