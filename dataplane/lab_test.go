@@ -281,7 +281,7 @@ type testRenderer struct {
 func (r *testRenderer) render(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
 	sameSlots := place.Capacity == r.place.Capacity
 	if r.set.Sections == nil || !sameSlots || !reflect.DeepEqual(config.Frame, r.last.Frame) {
-		frame := r.skeleton(config.Frame, place.Capacity)
+		frame := r.skeleton(config, place.Capacity)
 		r.set.Sections, r.set.Assets = frame.Sections, frame.Assets
 	}
 	hosts, paths, servers := r.set.Maps["hosts.map"].Edit(), r.set.Maps["paths.map"].Edit(), r.set.Servers.Edit()
@@ -331,10 +331,10 @@ func (r *testRenderer) render(config model.Config, place placement.Placement) (f
 
 // skeleton renders the frame. A port whose ID begins with "bad" gets a line that HAProxy refuses, with "odd" one that it
 // refuses without saying which, with "deaf" one that it cannot load.
-func (r *testRenderer) skeleton(frame model.Frame, slots int) files.Set {
+func (r *testRenderer) skeleton(config model.Config, slots int) files.Set {
 	s := haproxytest.Skeleton{Dir: r.dir, Slots: slots}
 	assets := table.Table[files.Asset]{}.Edit()
-	for _, port := range frame.Ports {
+	for _, port := range config.Frame.Ports {
 		address := netip.AddrPortFrom(port.Address, port.Bind).String()
 		if strings.HasPrefix(port.ID, "bad") {
 			address += " frobnicate"
@@ -348,7 +348,8 @@ func (r *testRenderer) skeleton(frame model.Frame, slots int) files.Set {
 		if port.TLS() {
 			list := ""
 			for _, server := range port.Servers {
-				for _, certificate := range server.Certificates {
+				for _, id := range server.Certificates {
+					certificate, _ := config.Certificates.Get(id)
 					name := "certs/" + certificate.ID + ".pem"
 					assets.Set(name, files.Asset{Owner: string(certificate.Owner), Text: certificate.PEM, Secret: true})
 					list += name + "\n"

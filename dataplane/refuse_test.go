@@ -72,11 +72,16 @@ func TestABadCertificateTakesNothingElseAlong(t *testing.T) {
 	l, _ := serving(t)
 	l.port("p2", "Gateway tls")
 	ports := l.config.Frame.Ports
-	ports[len(ports)-1].Servers = []model.TLSServer{{ID: "t1", Certificates: []model.Certificate{
+	ports[len(ports)-1].Servers = []model.TLSServer{{ID: "t1", Certificates: []string{"good", "weak", "garbage"}}}
+	edit := l.config.Certificates.Edit()
+	for _, certificate := range []*model.Certificate{
 		{ID: "good", Owner: "Secret good", PEM: pemOf(t, must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)))},
 		{ID: "weak", Owner: "Secret weak", PEM: pemOf(t, weakKey(t))},
 		{ID: "garbage", Owner: "Secret garbage", PEM: "garbage"},
-	}}}
+	} {
+		edit.Set(certificate.ID, certificate)
+	}
+	l.config.Certificates = edit.Table()
 	got := l.apply()
 	if !got.Reloaded || len(got.LeftOut) != 2 || !strings.Contains(got.LeftOut["Secret weak"], "key too small") || got.LeftOut["Secret garbage"] == "" {
 		t.Errorf("%+v, want the weak and the garbage one left out", got)

@@ -193,15 +193,15 @@ func TestARequestTakesItsRouteFilterAndSession(t *testing.T) {
 		Rules: table.Of(
 			table.Entry[*model.Rule]{Key: "rcookie", Value: &model.Rule{ID: "rcookie", Split: []model.Share{{Weight: 1, Backend: "both", Session: session}}}},
 			table.Entry[*model.Rule]{Key: "rstripped", Value: &model.Rule{
-				ID: "rstripped", RequestHeaders: &model.HeaderChange{Remove: []string{"Cookie"}},
+				ID: "rstripped", Filters: model.Filters{Request: &model.HeaderChange{Remove: []string{"Cookie"}}},
 				Split: []model.Share{{Weight: 1, Backend: "both", Session: &model.Session{
 					ID: "sstripped", Scope: "scope3", Backend: "bshop", Carrier: model.Cookie, Name: "shop", Path: "/",
 				}}},
 			}},
 			table.Entry[*model.Rule]{Key: "rheader", Value: &model.Rule{ID: "rheader", Split: []model.Share{{Weight: 1, Backend: "both", Session: header}}}},
 			table.Entry[*model.Rule]{Key: "rbad", Value: &model.Rule{ID: "rbad", Split: []model.Share{{Weight: 1}}}},
-			table.Entry[*model.Rule]{Key: "raway", Value: &model.Rule{ID: "raway", Redirect: &model.Redirect{Status: 302, KeepPort: true, ReplacePrefix: true, Prefix: "/away", Path: "/there"}}},
-			table.Entry[*model.Rule]{Key: "rsplit", Value: &model.Rule{ID: "rsplit", RequestHeaders: &model.HeaderChange{Set: []model.Header{{Name: "X-A", Value: "%[env(HOME)] ; \"q\""}}},
+			table.Entry[*model.Rule]{Key: "raway", Value: &model.Rule{ID: "raway", Filters: model.Filters{Redirect: &model.Redirect{Status: 302, KeepPort: true, ReplacePrefix: true, Prefix: "/away", Path: "/there"}}}},
+			table.Entry[*model.Rule]{Key: "rsplit", Value: &model.Rule{ID: "rsplit", Filters: model.Filters{Request: &model.HeaderChange{Set: []model.Header{{Name: "X-A", Value: "%[env(HOME)] ; \"q\""}}}},
 				Split: []model.Share{{Weight: 3, Backend: "one"}, {Weight: 1, Backend: "two"}, {Weight: 0, Backend: "one"}}}},
 		),
 		Backends: table.Of(backend("one", one), backend("two", two), backend("both", one, two)),

@@ -124,9 +124,9 @@ func slot(backend string, place placement.Placement) (string, error) {
 func ruleLines(rule *model.Rule, place placement.Placement) ([]line, error) {
 	w := &ruleWriter{rule: rule, place: place}
 	switch {
-	case rule.Redirect != nil:
+	case rule.Filters.Redirect != nil:
 		w.line(rulesMap, rule.ID, "redirect;"+rule.ID)
-		w.line(redirectsMap, rule.ID, redirectLine(rule.Redirect))
+		w.line(redirectsMap, rule.ID, redirectLine(rule.Filters.Redirect))
 	case len(rule.Split) == 1:
 		w.line(rulesMap, rule.ID, w.share(rule.Split[0]))
 	default:
@@ -181,7 +181,7 @@ func (w *ruleWriter) share(share model.Share) string {
 // headers writes the rule's change and then the share's, as one, under a hash of it.
 func (w *ruleWriter) headers(share model.Share) string {
 	var steps []string
-	for _, change := range []*model.HeaderChange{w.rule.RequestHeaders, share.RequestHeaders} {
+	for _, change := range []*model.HeaderChange{w.rule.Filters.Request, share.Filters.Request} {
 		steps = append(steps, headerSteps(change)...)
 	}
 	if len(steps) == 0 {

@@ -17,7 +17,6 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/dataplane/placement"
-	"github.com/limpet-gateway/limpet/internal/table"
 )
 
 //go:embed *.tmpl
@@ -104,7 +103,7 @@ func (r *Renderer) Render(config model.Config, place placement.Placement) (files
 		now.data = r.last.data.update(r.last.state, now.state)
 	}
 	if r.last != nil && reflect.DeepEqual(r.last.frame, frame) {
-		now.set.Sections, now.set.Assets = r.last.set.Sections, r.last.set.Assets
+		now.set.Sections, now.set.Assets = r.last.set.Sections, credentials(r.last.set.Assets, config, r.last.state.config)
 		now.set.Maps = now.data.withSNI(r.last.set.Maps[sniMap])
 	} else {
 		sections, err := r.sections(frame)
@@ -115,7 +114,7 @@ func (r *Renderer) Render(config model.Config, place placement.Placement) (files
 		if err != nil {
 			return files.Set{}, nil, err
 		}
-		now.set.Sections, now.set.Assets = sections, assets
+		now.set.Sections, now.set.Assets = sections, credentials(assets, config, model.Config{})
 		now.set.Maps = now.data.withSNI(sniEntries(config.Frame))
 	}
 	now.set.Servers = now.data.servers
@@ -264,27 +263,3 @@ func firstWords(text string) string {
 	}
 	return ""
 }
-
-// KeysFile is the asset that holds the keys: configuration too, but apart so that the rest can be shown.
-const KeysFile = "keys.cfg"
-
-func (r *Renderer) assets(in frameInput) (table.Table[files.Asset], error) {
-	edit := table.Table[files.Asset]{}.Edit()
-	edit.Set("limpet.lua", files.Asset{Text: lua})
-	w := &sectionWriter{templates: r.templates}
-	edit.Set(KeysFile, files.Asset{Text: w.run("keys", r.settings.SignKeys), Secret: true})
-	for _, port := range in.frame.Ports {
-		for _, server := range port.Servers {
-			var list strings.Builder
-			for _, certificate := range server.Certificates {
-				name := "certs/" + certificate.ID + ".pem"
-				edit.Set(name, files.Asset{Owner: string(certificate.Owner), Text: certificate.PEM, Secret: true})
-				list.WriteString(name + "\n")
-			}
-			edit.Set(listFile(server), files.Asset{Owner: string(server.Owner), Text: list.String()})
-		}
-	}
-	return edit.Table(), w.err
-}
-
-func listFile(server model.TLSServer) string { return "lists/" + server.ID + ".list" }

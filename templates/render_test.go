@@ -93,7 +93,7 @@ func edited(config model.Config, random *rand.Rand) model.Config {
 				}
 			}
 			if random.IntN(2) == 0 {
-				share.RequestHeaders = &model.HeaderChange{Add: []model.Header{{Name: "A", Value: id("v")}}}
+				share.Filters.Request = &model.HeaderChange{Add: []model.Header{{Name: "A", Value: id("v")}}}
 			}
 			rule.Split = append(rule.Split, share)
 		}

@@ -83,7 +83,7 @@ func (s *service) read(port int32) *Backend {
 		return nil
 	}
 	return &Backend{
-		Key:       BackendKey{s.source.Namespace, s.source.Name, port},
+		Key:       BackendKey{kindService, s.source.Namespace, s.source.Name, port},
 		Endpoints: readEndpoints(s.slices, servicePort.Name),
 	}
 }

@@ -25,6 +25,9 @@ type references struct {
 	needs []objectKey
 }
 
+// kindService is the kind of most backends.
+const kindService = "Service"
+
 // kindGrants stands for all ReferenceGrants of a namespace.
 const kindGrants = "ReferenceGrants"
 
@@ -49,7 +52,7 @@ func (r *references) backend(field string, ref *gatewayv1.BackendObjectReference
 		return BackendKey{}, false
 	}
 	r.note(known)
-	return BackendKey{target.namespace, target.name, port.Port}, true
+	return BackendKey{kindService, target.namespace, target.name, port.Port}, true
 }
 
 func (r *references) supportedKind(field string, ref *gatewayv1.BackendObjectReference) bool {

@@ -138,7 +138,7 @@ func TestWeights(t *testing.T) {
 	t.Parallel()
 	g := build(t, gateway+services+routeTo("backendRefs: [{name: shop, port: 80}, {name: shop, port: 81, weight: 0}, "+
 		"{name: gone, port: 80, weight: 70}, {name: shop, port: 80, weight: 1000000}]"))
-	got := names(g.rule(t).Backends, func(b HTTPBackendRef) string { return fmt.Sprint(b.Weight, b.Invalid, b.Backend.Port) })
+	got := names(g.rule(t).Backends, func(b BackendRef) string { return fmt.Sprint(b.Weight, b.Invalid, b.Backend.Port) })
 	if got != "1 false 80 0 false 81 70 true 0 1000000 false 80" {
 		t.Error(got)
 	}

@@ -90,7 +90,7 @@ func BenchmarkBuild(b *testing.B) {
 					b.StopTimer()
 					edit.do(&current)
 					b.StartTimer()
-					builder.Build(current).Backend(BackendKey{"default", "service-" + middle, 80})
+					builder.Build(current).Backend(BackendKey{"Service", "default", "service-" + middle, 80})
 				}
 			})
 		}

@@ -146,9 +146,9 @@ func pointers(g *Graph) map[string]any {
 		all[node.Source.Name] = node
 	}
 	for _, node := range g.Routes {
-		all[node.Source.Name] = node
+		all[node.Source.GetName()] = node
 	}
-	all["s1"], all["s2"] = g.Backend(BackendKey{"default", "s1", 80}), g.Backend(BackendKey{"other", "s2", 80})
+	all["s1"], all["s2"] = g.Backend(BackendKey{"Service", "default", "s1", 80}), g.Backend(BackendKey{"Service", "other", "s2", 80})
 	return all
 }
 
@@ -171,7 +171,7 @@ func TestAnOlderGraphKeepsItsBackends(t *testing.T) {
 	old := builder.Build(snapshot)
 	snapshot.EndpointSlices = cluster.NewObjects[*discoveryv1.EndpointSlice]()
 	builder.Build(snapshot)
-	if got := showEndpoints(old.Backend(BackendKey{"default", "s1", 80})); got != "10.0.0.1:8080" {
+	if got := showEndpoints(old.Backend(BackendKey{"Service", "default", "s1", 80})); got != "10.0.0.1:8080" {
 		t.Error(got)
 	}
 }

@@ -94,11 +94,11 @@ func TestEndpoints(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := build(t, "kind: Service\nmetadata: {name: s, namespace: default}\nspec: {ports: ["+test.ports+"]}\n"+test.slices)
-			backend := g.Backend(BackendKey{"default", "s", 80})
+			backend := g.Backend(BackendKey{"Service", "default", "s", 80})
 			if got := showEndpoints(backend); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
-			if backend.Key != (BackendKey{"default", "s", 80}) {
+			if backend.Key != (BackendKey{"Service", "default", "s", 80}) {
 				t.Errorf("%+v", backend.Key)
 			}
 		})
@@ -108,7 +108,8 @@ func TestEndpoints(t *testing.T) {
 func TestWhatIsNoBackend(t *testing.T) {
 	g := build(t, gateway+services+sliceOf("a", "IPv4", "{port: 1}", "{addresses: [10.0.0.1]}"))
 	for _, key := range []BackendKey{
-		{"default", "s", 80}, {"default", "gone", 80}, {"default", "shop", 99}, {"default", "shop", 53}, {"default", "out", 80}, {"other", "shop", 80},
+		{"Service", "default", "s", 80}, {"Service", "default", "gone", 80}, {"Service", "default", "shop", 99},
+		{"Service", "default", "shop", 53}, {"Service", "default", "out", 80}, {"Service", "other", "shop", 80},
 	} {
 		if got := showEndpoints(g.Backend(key)); got != "none" {
 			t.Errorf("%+v: %s", key, got)
@@ -119,7 +120,7 @@ func TestWhatIsNoBackend(t *testing.T) {
 func TestASliceBelongsToTheServiceOfItsOwnNamespace(t *testing.T) {
 	g := build(t, "kind: Service\nmetadata: {name: s, namespace: other}\nspec: {ports: [{port: 80}]}\n"+
 		sliceOf("a", "IPv4", "{port: 1}", "{addresses: [10.0.0.1]}"))
-	if got := showEndpoints(g.Backend(BackendKey{"other", "s", 80})); got != "" {
+	if got := showEndpoints(g.Backend(BackendKey{"Service", "other", "s", 80})); got != "" {
 		t.Error(got)
 	}
 }

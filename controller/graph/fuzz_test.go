@@ -85,9 +85,9 @@ func checkConditions(t *testing.T, all []metav1.Condition) {
 }
 
 // checkRule looks at every text that a rule which is served can hold.
-func checkRule(t *testing.T, g *Graph, rule *HTTPRule) {
+func checkRule(t *testing.T, g *Graph, rule *Rule) {
 	t.Helper()
-	if rule.Dropped && (rule.Session != nil || rule.Redirect != nil || rule.RequestHeaders != nil || len(rule.Backends) > 0) ||
+	if rule.Dropped && (rule.Session != nil || rule.Filters.Redirect != nil || rule.Filters.RequestHeaders != nil || len(rule.Backends) > 0) ||
 		!rule.Dropped && len(rule.Matches) == 0 {
 		t.Errorf("%+v", rule)
 	}
@@ -98,9 +98,9 @@ func checkRule(t *testing.T, g *Graph, rule *HTTPRule) {
 			texts = append(texts, value.Name, value.Value)
 		}
 	}
-	changes := []*HeaderChange{rule.RequestHeaders}
+	changes := []*HeaderChange{rule.Filters.RequestHeaders}
 	for _, ref := range rule.Backends {
-		changes = append(changes, ref.RequestHeaders)
+		changes = append(changes, ref.Filters.RequestHeaders)
 		if !ref.Invalid && g.Backend(ref.Backend) == nil {
 			t.Errorf("a valid reference leads nowhere: %+v", ref)
 		}
@@ -113,7 +113,7 @@ func checkRule(t *testing.T, g *Graph, rule *HTTPRule) {
 			}
 		}
 	}
-	if redirect := rule.Redirect; redirect != nil {
+	if redirect := rule.Filters.Redirect; redirect != nil {
 		texts = append(texts, redirect.Scheme, redirect.Hostname)
 		if redirect.Path != nil {
 			texts = append(texts, valueOr(redirect.Path.ReplaceFullPath, ""), valueOr(redirect.Path.ReplacePrefixMatch, ""))

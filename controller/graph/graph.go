@@ -25,7 +25,7 @@ type Graph struct {
 	Gateways []*Gateway
 	// Routes are all HTTPRoutes with at least one parentRef to a Gateway of ours, oldest first, then by namespace and name:
 	// the order in which the specification breaks ties.
-	Routes []*HTTPRoute
+	Routes []*Route
 	// Others are objects of kinds that Limpet does not serve (yet) and that refer to us, with the conditions that say so.
 	Others []*Other
 	// Unclaimed are objects of the Gateway API that are not ours, each with the reason: who works with files wants to know
@@ -61,6 +61,8 @@ type Gateway struct {
 	Listeners []*Listener
 	// Addresses are those requested that can be used, or the default's.
 	Addresses []netip.Addr
+	// ClientCertificate is shown to backends that ask for one; nil if there is none, or it cannot be used.
+	ClientCertificate *Certificate
 	// Valid Gateways are programmed: at least one listener is, and it owns its addresses and ports.
 	Valid bool
 	// Conditions without Programmed of a valid Gateway, which only applying can tell.
@@ -84,6 +86,8 @@ type Listener struct {
 	// TLS listeners terminate with Certificates, at least one if Valid.
 	TLS          bool
 	Certificates []*Certificate
+	// Clients says which certificates clients must show; nil asks for none. It is the same for all TLS listeners of a port.
+	Clients *ClientValidation
 	// Valid listeners are programmed. Routes attach to invalid ones too (they count) but are not served there.
 	Valid          bool
 	SupportedKinds []gatewayv1.RouteGroupKind
@@ -91,6 +95,13 @@ type Listener struct {
 	Conditions []metav1.Condition
 
 	allowed allowedRoutes
+}
+
+// ClientValidation is what is demanded of clients (GatewayFrontendTLS).
+type ClientValidation struct {
+	Authority *Authority
+	// InsecureFallback asks for a certificate, and serves clients without one or with a wrong one too.
+	InsecureFallback bool
 }
 
 // Certificate is a Secret of type kubernetes.io/tls that a listener may use.
@@ -104,19 +115,23 @@ type Certificate struct {
 	Fingerprint [sha256.Size]byte
 }
 
-// HTTPRoute is one HTTPRoute with a parentRef of ours.
-type HTTPRoute struct {
-	Source *gatewayv1.HTTPRoute
-	// Hostnames are the spec's valid ones in lower case; none stands for every one.
-	Hostnames []string
+// Route is one HTTPRoute or GRPCRoute with a parentRef of ours.
+type Route struct {
+	// Kind is "HTTPRoute" or "GRPCRoute", and Source an object of that kind.
+	Kind   string
+	Source metav1.Object
+	// Hostnames are the spec's valid ones in lower case; none stands for every one, unless NoHostname says that the spec has
+	// only invalid ones.
+	Hostnames  []string
+	NoHostname bool
 	// Parents are the parentRefs that lead to Gateways of ours, in the spec's order.
 	Parents []*RouteParent
-	Rules   []*HTTPRule
+	Rules   []*Rule
 }
 
 // Key is the route's namespace and name.
-func (r *HTTPRoute) Key() types.NamespacedName {
-	return types.NamespacedName{Namespace: r.Source.Namespace, Name: r.Source.Name}
+func (r *Route) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Source.GetNamespace(), Name: r.Source.GetName()}
 }
 
 // RouteParent is one parentRef of a route with what came of it.
@@ -133,24 +148,70 @@ type RouteParent struct {
 	Conditions []metav1.Condition
 }
 
-// HTTPRule is one rule of an HTTPRoute.
-type HTTPRule struct {
+// Rule is one rule of a Route.
+type Rule struct {
 	Index int
 	Name  string
 	// Matches are never empty, unless the rule is Dropped: a rule without one matches the prefix "/".
-	Matches []HTTPMatch
+	Matches []Match
 	// Dropped rules are not served: something in them cannot be honoured, and a condition says what. A Dropped rule has
 	// nothing but those of its Matches that are valid, and what they match is answered with 500: never by a broader rule.
-	Dropped        bool
-	RequestHeaders *HeaderChange
-	Redirect       *Redirect
+	Dropped bool
+	Filters Filters
 	// Backends in the spec's order. Empty without Redirect: 500.
-	Backends []HTTPBackendRef
+	Backends []BackendRef
 	Session  *Session
+	// RequestTimeout bounds the time until the answer begins, over all attempts, BackendTimeout that of one attempt; 0 is
+	// no limit.
+	RequestTimeout, BackendTimeout time.Duration
+	// Retry is nil where only failed connections are tried again.
+	Retry *Retry
 }
 
-// HTTPMatch is one match of a rule.
-type HTTPMatch struct {
+// Filters are what happens to a request and its answer, of a rule or of one backendRef. All values are valid.
+type Filters struct {
+	RequestHeaders, ResponseHeaders *HeaderChange
+	Redirect                        *Redirect
+	Rewrite                         *Rewrite
+	Mirrors                         []Mirror
+	CORS                            *CORS
+}
+
+// Rewrite is a URLRewrite.
+type Rewrite struct {
+	// Hostname is what the backend sees; "" keeps it.
+	Hostname string
+	// Path replaces the full path or the matched prefix; nil keeps it.
+	Path *gatewayv1.HTTPPathModifier
+}
+
+// Mirror is a RequestMirror: Numerator of Denominator requests are also sent to Backend. One whose backendRef is not valid
+// is not here: a condition says so.
+type Mirror struct {
+	Backend                BackendKey
+	Numerator, Denominator int32
+}
+
+// CORS says which other origins may use an answer.
+type CORS struct {
+	// Origins are "*", or scheme://host[:port] in which the host may begin with "*." or be "*".
+	Origins          []string
+	Credentials      bool
+	Methods, Headers []string
+	Expose           []string
+	MaxAge           time.Duration
+}
+
+// Retry says which answers are tried again. Failed connections always are.
+type Retry struct {
+	// Attempts is how often; 0 never, not even after a failed connection.
+	Attempts int
+	// Codes are sorted.
+	Codes []int
+}
+
+// Match is one match of a rule.
+type Match struct {
 	// Index within the rule.
 	Index    int
 	PathType gatewayv1.PathMatchType
@@ -168,7 +229,7 @@ type ValueMatch struct {
 	Regex       bool
 }
 
-// HeaderChange is a RequestHeaderModifier whose names and values are valid.
+// HeaderChange is a RequestHeaderModifier or ResponseHeaderModifier whose names and values are valid.
 type HeaderChange struct {
 	Set, Add []HeaderValue
 	Remove   []string
@@ -187,18 +248,20 @@ type Redirect struct {
 	Path *gatewayv1.HTTPPathModifier
 }
 
-// HTTPBackendRef is one backendRef of a rule.
-type HTTPBackendRef struct {
+// BackendRef is one backendRef of a rule.
+type BackendRef struct {
 	Weight int32
 	// Invalid references answer their share with 500.
 	Invalid bool
 	Backend BackendKey
-	// RequestHeaders is the backendRef's own filter.
-	RequestHeaders *HeaderChange
+	// Filters are the backendRef's own, after the rule's.
+	Filters Filters
 }
 
-// BackendKey names a Service's port.
+// BackendKey names a Service's port, or an XBackend.
 type BackendKey struct {
+	// Kind is "Service" or "XBackend"; the port of an XBackend is 0.
+	Kind            string
 	Namespace, Name string
 	Port            int32
 }
@@ -212,13 +275,48 @@ type Session struct {
 	Permanent bool
 	// Path of the cookie, "/" by default.
 	Path string
+	// Idle ends a session that is not used (the API's shape up to v1.6 has it); 0 never.
+	Idle time.Duration
+	// Sticky sessions decide the backend too, also one of weight 0: what the API's shape up to v1.6 promised.
+	Sticky bool
 }
 
-// Backend is a Service's port with its endpoints.
+// Backend is a Service's port or an XBackend, with its endpoints.
 type Backend struct {
 	Key BackendKey
 	// Endpoints in the order of their identity.
 	Endpoints []Endpoint
+	// External is the name and port that DNS resolves instead, "" for a backend with endpoints.
+	External string
+	// HTTP2 backends are spoken to in HTTP/2 only.
+	HTTP2 bool
+	// TLS is nil for plain text.
+	TLS *BackendTLS
+	// Session is an XBackend's own.
+	Session *Session
+}
+
+// BackendTLS says how a backend proves who it is, from a BackendTLSPolicy or an XBackend.
+type BackendTLS struct {
+	// Hostname is sent as server name, and must be in the certificate unless SubjectAltNames are given.
+	Hostname string
+	// Authority has signed the certificate; nil stands for the system's.
+	Authority *Authority
+	// SubjectAltNames: at least one must be in the certificate, if there are any.
+	SubjectAltNames []SubjectAltName
+	// Certificate is the one that we show; nil for the Gateway's, if it has one.
+	Certificate *Certificate
+}
+
+// SubjectAltName is a DNS name (which may begin with "*.") or a URI, of a certificate.
+type SubjectAltName struct{ DNS, URI string }
+
+// Authority is a bundle of CA certificates from ConfigMaps or Secrets.
+type Authority struct {
+	// Source is the objects that it comes from, as "ConfigMap default/ca".
+	Source string
+	// PEM is parsed and normalised.
+	PEM string
 }
 
 // Endpoint is one address of a Backend, of one family per pod.

@@ -162,7 +162,7 @@ func (g *Graph) listener(t testing.TB, gateway, name string) *Listener {
 	return nil
 }
 
-func (g *Graph) route(t testing.TB, name string) *HTTPRoute {
+func (g *Graph) route(t testing.TB, name string) *Route {
 	t.Helper()
 	for _, node := range g.Routes {
 		if node.Key() == key(name) {
@@ -174,7 +174,7 @@ func (g *Graph) route(t testing.TB, name string) *HTTPRoute {
 }
 
 // rule is the only rule of the only route.
-func (g *Graph) rule(t testing.TB) *HTTPRule {
+func (g *Graph) rule(t testing.TB) *Rule {
 	t.Helper()
 	return g.route(t, "default/route").Rules[0]
 }

@@ -14,7 +14,7 @@ import (
 // routes are all HTTPRoutes. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
 type routes struct {
 	// shown are those of ours, oldest first; unclaimed the others by name; attached counts accepted routes.
-	shown     []*HTTPRoute
+	shown     []*Route
 	unclaimed []*Unclaimed
 	attached  map[*Listener]int
 
@@ -29,7 +29,7 @@ type routeState struct {
 	// rules are nil while no parent is ours.
 	rules *routeRules
 	// Either node or unclaimed is set.
-	node      *HTTPRoute
+	node      *Route
 	unclaimed *Unclaimed
 	needs     []objectKey
 }
@@ -99,13 +99,13 @@ func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState
 	}
 	state.needs = append(state.needs, state.rules.needs...)
 	var asked bool
-	state.node, asked = newHTTPRoute(in, source, parents, state.rules)
+	state.node, asked = newRoute(in, source, parents, state.rules)
 	if plain := plainListener(state.node); plain != nil && state.rules.demandSecure() {
-		var lastRules []*HTTPRule
+		var lastRules []*Rule
 		if last.node != nil {
 			lastRules = last.node.Rules
 		}
-		state.node, _ = newHTTPRoute(in, source, parents, state.rules.onPlain(plain, lastRules))
+		state.node, _ = newRoute(in, source, parents, state.rules.onPlain(plain, lastRules))
 	}
 	if asked {
 		state.needs = append(state.needs, objectKey{kindNamespace, "", source.Namespace})
@@ -116,11 +116,14 @@ func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState
 	return state
 }
 
-// newHTTPRoute also says whether the labels of the route's namespace mattered.
-func newHTTPRoute(
+// newRoute also says whether the labels of the route's namespace mattered.
+func newRoute(
 	in *routeInput, source *gatewayv1.HTTPRoute, parents []parentDraft, rules *routeRules,
-) (node *HTTPRoute, asked bool) {
-	node = &HTTPRoute{Source: source, Hostnames: rules.hostnames, Rules: rules.rules}
+) (node *Route, asked bool) {
+	node = &Route{
+		Kind: "HTTPRoute", Source: source, Hostnames: rules.hostnames, Rules: rules.rules,
+		NoHostname: len(rules.hostnames) == 0 && len(source.Spec.Hostnames) > 0,
+	}
 	for i := range parents {
 		parent, askedHere := parents[i].attach(in, source, rules)
 		node.Parents = append(node.Parents, parent)
@@ -130,7 +133,7 @@ func newHTTPRoute(
 }
 
 // plainListener returns one that the route attaches to and that speaks plain HTTP.
-func plainListener(node *HTTPRoute) *Listener {
+func plainListener(node *Route) *Listener {
 	for _, parent := range node.Parents {
 		for _, listener := range parent.Listeners {
 			if !listener.TLS {
@@ -141,7 +144,7 @@ func plainListener(node *HTTPRoute) *Listener {
 	return nil
 }
 
-func (s *routeState) lastRules() []*HTTPRule {
+func (s *routeState) lastRules() []*Rule {
 	if s.rules == nil {
 		return nil
 	}
@@ -149,7 +152,7 @@ func (s *routeState) lastRules() []*HTTPRule {
 }
 
 // takeOverRoute keeps what is equal to last time's node: all of it, or single parents. Rules were taken over already.
-func takeOverRoute(node, last *HTTPRoute) *HTTPRoute {
+func takeOverRoute(node, last *Route) *Route {
 	for i, parent := range node.Parents {
 		if i < len(last.Parents) && sameRouteParent(parent, last.Parents[i]) {
 			node.Parents[i] = last.Parents[i]
@@ -187,7 +190,7 @@ func newUnclaimedRoute(source *gatewayv1.HTTPRoute, last *Unclaimed) *Unclaimed 
 // routesEdit collects what changes, so that what earlier Graphs show stays as it is.
 type routesEdit struct {
 	*routes
-	removed, added                   []*HTTPRoute
+	removed, added                   []*Route
 	removedUnclaimed, addedUnclaimed []*Unclaimed
 	attached                         map[*Listener]int
 	copied                           bool
@@ -240,7 +243,7 @@ func (e *routesEdit) depend(name types.NamespacedName, needs []objectKey, add bo
 }
 
 // count adds a route to the counts of the listeners that it attaches to, each once.
-func (e *routesEdit) count(node *HTTPRoute, by int) {
+func (e *routesEdit) count(node *Route, by int) {
 	if node == nil {
 		return
 	}
@@ -267,7 +270,7 @@ func (e *routesEdit) count(node *HTTPRoute, by int) {
 
 func (e *routesEdit) finish() {
 	if len(e.removed)+len(e.added) > 0 {
-		e.shown = splice(e.shown, e.removed, e.added, func(a, b *HTTPRoute) int { return older(a.Source, b.Source) })
+		e.shown = splice(e.shown, e.removed, e.added, func(a, b *Route) int { return older(a.Source, b.Source) })
 	}
 	if len(e.removedUnclaimed)+len(e.addedUnclaimed) > 0 {
 		e.unclaimed = splice(e.unclaimed, e.removedUnclaimed, e.addedUnclaimed, func(a, b *Unclaimed) int {

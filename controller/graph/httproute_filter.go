@@ -13,14 +13,13 @@ var repeatable = []gatewayv1.HTTPRouteFilterType{
 }
 
 // readFilters honours the filters that are built. Any other makes the rule invalid: a filter must never be skipped.
-func (d *ruleDraft) readFilters(field string, filters []gatewayv1.HTTPRouteFilter) (*HeaderChange, *Redirect) {
+func (d *ruleDraft) readFilters(field string, filters []gatewayv1.HTTPRouteFilter) Filters {
 	if len(filters) > maxFilters {
 		d.refuse(field, "must not have more than %d entries", maxFilters)
-		return nil, nil
+		return Filters{}
 	}
 	d.checkCombination(field, filters)
-	var headers *HeaderChange
-	var redirect *Redirect
+	var read Filters
 	for i := range filters {
 		filter, at := &filters[i], indexed(field, i)
 		switch given, known := payloads(filter); {
@@ -29,15 +28,15 @@ func (d *ruleDraft) readFilters(field string, filters []gatewayv1.HTTPRouteFilte
 		case !slices.Equal(given, []gatewayv1.HTTPRouteFilterType{filter.Type}):
 			d.refuse(at, "must set the field that belongs to type %s, and no other filter's", filter.Type)
 		case filter.Type == gatewayv1.HTTPRouteFilterRequestHeaderModifier:
-			headers = d.readHeaderChange(at+".requestHeaderModifier", filter.RequestHeaderModifier)
+			read.RequestHeaders = d.readHeaderChange(at+".requestHeaderModifier", filter.RequestHeaderModifier)
 		case filter.Type == gatewayv1.HTTPRouteFilterRequestRedirect:
-			redirect = d.readRedirect(at+".requestRedirect", filter.RequestRedirect)
+			read.Redirect = d.readRedirect(at+".requestRedirect", filter.RequestRedirect)
 		default:
 			d.refuse(at+".type", "the filter %s is not built yet", filter.Type)
 			d.followReferences(at, filter)
 		}
 	}
-	return headers, redirect
+	return read
 }
 
 // payloads are the types whose fields a filter sets, and whether its own type is one of the API's.

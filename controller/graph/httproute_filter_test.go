@@ -89,9 +89,9 @@ func TestHeaderChanges(t *testing.T) {
 					expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "requestHeaderModifier")
 					return
 				}
-				change := rule.RequestHeaders
+				change := rule.Filters.RequestHeaders
 				if len(rule.Backends) > 0 {
-					change = rule.Backends[0].RequestHeaders
+					change = rule.Backends[0].Filters.RequestHeaders
 				}
 				if change == nil {
 					t.Fatal(allMessages(g.Routes[0].Parents[0].Conditions))
@@ -144,7 +144,7 @@ func TestRedirects(t *testing.T) {
 				expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "filters[0].requestRedirect")
 				return
 			}
-			redirect := g.rule(t).Redirect
+			redirect := g.rule(t).Filters.Redirect
 			if redirect == nil {
 				t.Fatal(allMessages(g.Routes[0].Parents[0].Conditions))
 			}

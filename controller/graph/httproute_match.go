@@ -51,14 +51,14 @@ func (d *ruleDraft) readMatches() {
 	}
 }
 
-func hasRegex(match HTTPMatch) bool {
+func hasRegex(match Match) bool {
 	isRegex := func(value ValueMatch) bool { return value.Regex }
 	return match.PathType == gatewayv1.PathMatchRegularExpression ||
 		slices.ContainsFunc(match.Headers, isRegex) || slices.ContainsFunc(match.Query, isRegex)
 }
 
-func (d *ruleDraft) readMatch(source *gatewayv1.HTTPRouteMatch, field string) HTTPMatch {
-	var match HTTPMatch
+func (d *ruleDraft) readMatch(source *gatewayv1.HTTPRouteMatch, field string) Match {
+	var match Match
 	match.PathType, match.Path = d.readPath(source.Path, field+".path")
 	if source.Method != nil {
 		match.Method = string(*source.Method)

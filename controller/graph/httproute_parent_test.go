@@ -142,7 +142,7 @@ func TestRoutesAreListedOldestFirst(t *testing.T) {
 		"name: a, creationTimestamp: '2026-01-03T00:00:00Z'", "name: z"} {
 		documents += "---\nkind: HTTPRoute\nmetadata: {namespace: default, " + route + "}\nspec: {parentRefs: [{name: gw}]}\n"
 	}
-	if got := names(build(t, documents).Routes, func(r *HTTPRoute) string { return r.Source.Name }); got != "z c a b" {
+	if got := names(build(t, documents).Routes, func(r *Route) string { return r.Source.GetName() }); got != "z c a b" {
 		t.Error(got)
 	}
 }

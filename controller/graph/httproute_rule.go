@@ -16,7 +16,7 @@ const (
 // ruleDraft is a rule with what is wrong with it.
 type ruleDraft struct {
 	source *gatewayv1.HTTPRouteRule
-	node   *HTTPRule
+	node   *Rule
 	refs   *references
 	// field is where the rule stands in the spec.
 	field    string
@@ -30,9 +30,9 @@ func (d *ruleDraft) refuse(field, format string, args ...any) {
 }
 
 func (d *ruleDraft) read(index int, routeRefused bool) {
-	d.node = &HTTPRule{Index: index, Name: string(valueOr(d.source.Name, ""))}
+	d.node = &Rule{Index: index, Name: string(valueOr(d.source.Name, ""))}
 	d.readMatches()
-	d.node.RequestHeaders, d.node.Redirect = d.readFilters("filters", d.source.Filters)
+	d.node.Filters = d.readFilters("filters", d.source.Filters)
 	d.readRedirectLimits()
 	d.readBackendRefs()
 	d.readUnbuilt()
@@ -43,12 +43,12 @@ func (d *ruleDraft) read(index int, routeRefused bool) {
 }
 
 // drop leaves a rule its matches, so that no broader rule answers for it.
-func (r *HTTPRule) drop() *HTTPRule {
-	return &HTTPRule{Index: r.Index, Name: r.Name, Matches: r.Matches, Dropped: true}
+func (r *Rule) drop() *Rule {
+	return &Rule{Index: r.Index, Name: r.Name, Matches: r.Matches, Dropped: true}
 }
 
 // takeOver returns last time's rule if nothing about it changed.
-func takeOver(node *HTTPRule, index int, last []*HTTPRule) *HTTPRule {
+func takeOver(node *Rule, index int, last []*Rule) *Rule {
 	if index < len(last) && reflect.DeepEqual(node, last[index]) {
 		return last[index]
 	}
@@ -75,16 +75,15 @@ func (d *ruleDraft) readBackendRefs() {
 	}
 }
 
-func (d *ruleDraft) readBackendRef(source *gatewayv1.HTTPBackendRef, field string) HTTPBackendRef {
-	ref := HTTPBackendRef{Weight: valueOr(source.Weight, 1)}
+func (d *ruleDraft) readBackendRef(source *gatewayv1.HTTPBackendRef, field string) BackendRef {
+	ref := BackendRef{Weight: valueOr(source.Weight, 1)}
 	if ref.Weight < 0 || ref.Weight > maxWeight {
 		d.refuse(field+".weight", "%d must be from 0 to %d", ref.Weight, maxWeight)
 	}
 	key, found := d.refs.backend(d.field+"."+field, &source.BackendObjectReference)
 	ref.Backend, ref.Invalid = key, !found
-	var redirect *Redirect
-	ref.RequestHeaders, redirect = d.readFilters(field+".filters", source.Filters)
-	if redirect != nil {
+	ref.Filters = d.readFilters(field+".filters", source.Filters)
+	if ref.Filters.Redirect != nil {
 		d.refuse(field+".filters", "RequestRedirect is not built yet for a backendRef: use it in the rule's filters")
 	}
 	return ref
@@ -92,7 +91,7 @@ func (d *ruleDraft) readBackendRef(source *gatewayv1.HTTPBackendRef, field strin
 
 // readRedirectLimits checks what a redirect does not go together with.
 func (d *ruleDraft) readRedirectLimits() {
-	redirect := d.node.Redirect
+	redirect := d.node.Filters.Redirect
 	if redirect == nil {
 		return
 	}

@@ -22,7 +22,7 @@ const (
 // routeRules is what the spec of a route says, whatever its parents are.
 type routeRules struct {
 	hostnames []string
-	rules     []*HTTPRule
+	rules     []*Rule
 	// refused is what is wrong with the route as a whole; all its rules are then dropped.
 	refused routeProblems
 	// dropped has an entry for each rule that is dropped for what it says itself.
@@ -34,7 +34,7 @@ type routeRules struct {
 }
 
 // readRules reads the spec of a route, and takes over rules that are equal to those of the last time.
-func readRules(source *gatewayv1.HTTPRoute, refs references, last []*HTTPRule) *routeRules {
+func readRules(source *gatewayv1.HTTPRoute, refs references, last []*Rule) *routeRules {
 	result := &routeRules{}
 	result.readSpec(source)
 	refs.namespace = source.Namespace
@@ -74,11 +74,11 @@ func countMatches(source *gatewayv1.HTTPRoute) int {
 
 // demandSecure says whether a rule's cookie is dropped by browsers that do not speak TLS.
 func (r *routeRules) demandSecure() bool {
-	return slices.ContainsFunc(r.rules, func(rule *HTTPRule) bool { return demandsSecure(rule.Session) })
+	return slices.ContainsFunc(r.rules, func(rule *Rule) bool { return demandsSecure(rule.Session) })
 }
 
 // onPlain drops the rules whose cookies need TLS, because the route attaches to a listener that has none.
-func (r *routeRules) onPlain(listener *Listener, last []*HTTPRule) *routeRules {
+func (r *routeRules) onPlain(listener *Listener, last []*Rule) *routeRules {
 	result := *r
 	result.rules, result.dropped = nil, slices.Clone(r.dropped)
 	for i, rule := range r.rules {

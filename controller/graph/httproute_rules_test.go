@@ -59,7 +59,7 @@ func TestHostnamesThatAreAllInvalidDoNotStandForEveryOne(t *testing.T) {
 func TestARouteWithoutRulesTakesEverythingAndHasNoBackend(t *testing.T) {
 	for _, rest := range []string{"", "  rules: [{}]", "  rules: [{matches: []}]", "  rules: [{matches: [{}]}]"} {
 		rule := build(t, gateway+routeOf("{name: gw}", rest)).rule(t)
-		match := HTTPMatch{PathType: gatewayv1.PathMatchPathPrefix}
+		match := Match{PathType: gatewayv1.PathMatchPathPrefix}
 		if rule.Dropped || len(rule.Backends) > 0 || len(rule.Matches) != 1 || fmt.Sprint(rule.Matches[0]) != fmt.Sprint(match) {
 			t.Errorf("%q: %+v", rest, rule)
 		}

@@ -58,7 +58,7 @@ func backendKeys(yield func(BackendKey) bool) {
 	for _, namespace := range []string{"a", "b"} {
 		for i := range 5 {
 			for port := range int32(3) {
-				if !yield(BackendKey{namespace, fmt.Sprintf("s%d", i), 80 + port}) {
+				if !yield(BackendKey{"Service", namespace, fmt.Sprintf("s%d", i), 80 + port}) {
 					return
 				}
 			}

@@ -2,7 +2,7 @@
 // those who override one.
 //
 // translate fills it in from the graph, templates render it. It knows nothing of Kubernetes and nothing of HAProxy's
-// syntax, holds no key material but a listener's own certificates, and can be serialised. It must never hold a value
+// syntax, holds no key material but that of Certificates, and can be serialised. It must never hold a value
 // that was not validated for its meaning (a cookie name is a token, a duration is in bounds); quoting for a file or a
 // socket is the templates' work.
 package model
@@ -29,6 +29,9 @@ type Config struct {
 	Rules table.Table[*Rule]
 	// Backends leads from a backend's name to its endpoints.
 	Backends table.Table[*Backend]
+	// Certificates and Authorities lead from an ID, by which others refer to them, to what HAProxy shows and trusts.
+	Certificates table.Table[*Certificate]
+	Authorities  table.Table[*Authority]
 }
 
 // Owner names what a piece of configuration comes from, as "HTTPRoute default/shop"; a condition about the piece belongs
@@ -53,6 +56,16 @@ type Port struct {
 	Bind, Public uint16
 	// Servers are the TLS servers that share the port, told apart by SNI; a port without any speaks plain HTTP.
 	Servers []TLSServer
+	// Clients says which certificates clients must show to the Servers; nil asks for none.
+	Clients *ClientValidation
+}
+
+// ClientValidation is what is demanded of clients.
+type ClientValidation struct {
+	// Authority is a key of Config.Authorities.
+	Authority string
+	// InsecureFallback asks for a certificate, and serves those without one and with a wrong one too.
+	InsecureFallback bool
 }
 
 // TLS says whether clients speak TLS on the port.
@@ -64,13 +77,22 @@ type TLSServer struct {
 	ID    string
 	Owner Owner
 	// Hostname is the SNI it answers for: exact, "*.suffix", or "" for every one (and none).
-	Hostname     string
-	Certificates []Certificate
+	Hostname string
+	// Certificates are keys of Config.Certificates, the first is for clients that no other one suits.
+	Certificates []string
 }
 
 // Certificate is one certificate chain with its key, PEM, in one piece as HAProxy reads it.
 type Certificate struct {
 	// ID is a file name without its ending: a hash of the Secret's name.
+	ID    string
+	Owner Owner
+	PEM   string
+}
+
+// Authority is a bundle of CA certificates, PEM.
+type Authority struct {
+	// ID is a file name without its ending: a hash of the names of the objects that it comes from.
 	ID    string
 	Owner Owner
 	PEM   string
@@ -151,18 +173,59 @@ type Target struct {
 	Rule string
 }
 
-// Rule is what happens to a request that needs more than a backend.
+// Rule is what happens to a request.
 type Rule struct {
 	// ID is "r" and a hash of the rule's identity: the route's namespace and name, and the rule's name, else its session's
 	// given name, else its matches. Never an index: reordered rules keep their sessions.
 	ID    string
 	Owner Owner
-	// Redirect answers the request; everything below is then empty.
-	Redirect *Redirect
-	// RequestHeaders are changed before the backend sees them.
-	RequestHeaders *HeaderChange
-	// Split holds one entry for each backendRef, with the weights as given; they are never all 0.
+	// Display is how people know it: "HTTPRoute default/shop rule 2", and its name in brackets if it has one.
+	Display string
+	// Filters come before those of the share that is drawn.
+	Filters Filters
+	// Split holds one entry for each backendRef, with the weights as given; they are never all 0. It is empty if
+	// Filters.Redirect answers.
 	Split []Share
+	// RequestTimeout bounds the time until the answer begins, over all attempts, BackendTimeout that of one attempt; 0 is
+	// no limit.
+	RequestTimeout, BackendTimeout time.Duration
+}
+
+// Filters are what happens to a request and its answer.
+type Filters struct {
+	// Redirect answers the request.
+	Redirect *Redirect
+	CORS     *CORS
+	// Request and Response are changes of headers.
+	Request, Response *HeaderChange
+	Rewrite           *Rewrite
+	Mirrors           []Mirror
+}
+
+// Rewrite is what the backend sees instead of the request's host and path; "" and false keep them.
+type Rewrite struct {
+	Host string
+	// Path replaces the whole path if ReplaceFull, else the Prefix that was matched if ReplacePrefix.
+	Path                       string
+	ReplaceFull, ReplacePrefix bool
+	Prefix                     string
+}
+
+// Mirror sends Numerator of Denominator requests to Backend too, and drops the answers.
+type Mirror struct {
+	// Backend is a key of Config.Backends.
+	Backend                string
+	Numerator, Denominator int32
+}
+
+// CORS says which other origins may use an answer. It answers preflight requests.
+type CORS struct {
+	// Origins are "*", or scheme://host[:port] in which the host may begin with "*." or be "*".
+	Origins                  []string
+	Credentials              bool
+	Methods, Headers, Expose []string
+	// MaxAge in whole seconds.
+	MaxAge time.Duration
 }
 
 // Share is one backendRef of a rule.
@@ -170,9 +233,9 @@ type Share struct {
 	Weight uint32
 	// Backend is a key of Config.Backends; "" answers 500 (an invalid backendRef's share).
 	Backend string
-	// RequestHeaders are changed for this share alone, after the rule's.
-	RequestHeaders *HeaderChange
-	Session        *Session
+	// Filters are this share's alone, after the rule's.
+	Filters Filters
+	Session *Session
 }
 
 // HeaderChange is applied as Set, Add, Remove.
@@ -219,6 +282,8 @@ type Session struct {
 	Permanent bool
 	// Path of the cookie, "/" by default.
 	Path string
+	// Sticky sessions decide the share too, also one of weight 0.
+	Sticky bool
 }
 
 // Carrier is what carries a session's token.
@@ -230,13 +295,48 @@ const (
 	HeaderLine Carrier = "header"
 )
 
-// Backend is one Service port (later also other kinds) with its endpoints.
+// Backend is one Service port or XBackend with its endpoints, and with how it is spoken to.
 type Backend struct {
-	// Name is how people know it and its key in Config.Backends: "Service/namespace/name/port".
+	// Name is how people know it and its key in Config.Backends: "Service/namespace/name/port", "XBackend/namespace/name", and
+	// where rules or Gateways differ in how they speak to it, what they differ in: "Service/default/shop/80 retry 3 on 503".
 	Name      string
 	Owner     Owner
 	Endpoints []Endpoint
+	// External is the name and port that DNS resolves instead of Endpoints, "example.com:443"; else "".
+	External string
+	// HTTP2 backends are spoken to in HTTP/2 only, with prior knowledge or (with TLS) by ALPN.
+	HTTP2 bool
+	// TLS is nil for plain text.
+	TLS *BackendTLS
+	// Retry says what is tried again.
+	Retry Retry
 }
+
+// Retry is a profile of attempts. It is comparable: a section of HAProxy's configuration has one. The zero Retry is that of
+// rules without any: a failed connection is tried again, elsewhere.
+type Retry struct {
+	// Set says that a rule gave one.
+	Set bool
+	// Attempts is how often a request is tried again.
+	Attempts int
+	// Codes are the status codes that are tried again, sorted, with blanks between.
+	Codes string
+}
+
+// BackendTLS says how a backend proves who it is, and how we do.
+type BackendTLS struct {
+	// ServerName is sent, and must be in the certificate unless there are SubjectAltNames.
+	ServerName string
+	// Authority is a key of Config.Authorities; "" stands for the system's.
+	Authority string
+	// SubjectAltNames: at least one must be in the certificate, if there are any.
+	SubjectAltNames []SubjectAltName
+	// Certificate that we show, a key of Config.Certificates; "" is none.
+	Certificate string
+}
+
+// SubjectAltName is a DNS name (which may begin with "*.") or a URI, of a certificate.
+type SubjectAltName struct{ DNS, URI string }
 
 // Endpoint is one address that serves a backend.
 type Endpoint struct {

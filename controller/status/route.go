@@ -14,7 +14,7 @@ import (
 
 // routesMemory is what was computed last: of each node, from what was left out of it, an update.
 type routesMemory struct {
-	nodes   []*graph.HTTPRoute
+	nodes   []*graph.Route
 	leftOut []string
 	updates []*Update
 }
@@ -38,13 +38,13 @@ func (c *Computer) routes(g *graph.Graph, r Result) routesMemory {
 
 // positions finds nodes in a list, when most are asked for in its order.
 type positions struct {
-	list []*graph.HTTPRoute
+	list []*graph.Route
 	next int
-	all  map[*graph.HTTPRoute]int
+	all  map[*graph.Route]int
 }
 
 // find returns where the node is in the list, -1 if it is not.
-func (p *positions) find(node *graph.HTTPRoute) int {
+func (p *positions) find(node *graph.Route) int {
 	for at := p.next; at < min(p.next+2, len(p.list)); at++ {
 		if p.list[at] == node {
 			p.next = at + 1
@@ -56,7 +56,7 @@ func (p *positions) find(node *graph.HTTPRoute) int {
 		return -1
 	}
 	if p.all == nil {
-		p.all = make(map[*graph.HTTPRoute]int, len(p.list))
+		p.all = make(map[*graph.Route]int, len(p.list))
 		for at, listed := range p.list {
 			p.all[listed] = at
 		}
@@ -69,33 +69,33 @@ func (p *positions) find(node *graph.HTTPRoute) int {
 }
 
 // routeLeftOut is what HAProxy refused of a route, or of a Service that it leads to.
-func routeLeftOut(route *graph.HTTPRoute, leftOut map[model.Owner]string) string {
+func routeLeftOut(route *graph.Route, leftOut map[model.Owner]string) string {
 	var all []string
-	if why := leftOut[model.Owner("HTTPRoute "+route.Key().String())]; why != "" {
+	if why := leftOut[model.Owner(route.Kind+" "+route.Key().String())]; why != "" {
 		all = append(all, why)
 	}
 	for _, rule := range route.Rules {
 		for _, ref := range rule.Backends {
-			service := "Service " + ref.Backend.Namespace + "/" + ref.Backend.Name
-			if why := leftOut[model.Owner(service)]; why != "" && !slices.Contains(all, service+": "+why) {
-				all = append(all, service+": "+why)
+			backend := ref.Backend.Kind + " " + ref.Backend.Namespace + "/" + ref.Backend.Name
+			if why := leftOut[model.Owner(backend)]; why != "" && !slices.Contains(all, backend+": "+why) {
+				all = append(all, backend+": "+why)
 			}
 		}
 	}
 	return strings.Join(all, "; ")
 }
 
-func (c *Computer) routeUpdate(route *graph.HTTPRoute, leftOut string) *Update {
+func (c *Computer) routeUpdate(route *graph.Route, leftOut string) *Update {
 	state := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{}}
 	for _, parent := range route.Parents {
 		state.Parents = append(state.Parents, gatewayv1.RouteParentStatus{
 			ParentRef:      parent.Ref,
 			ControllerName: c.controller,
-			Conditions:     routeConditions(parent.Conditions, route.Source.Generation, leftOut),
+			Conditions:     routeConditions(parent.Conditions, route.Source.GetGeneration(), leftOut),
 		})
 	}
 	return &Update{
-		Object: Object{gatewayv1.GroupVersion.String(), "HTTPRoute", route.Source.Namespace, route.Source.Name},
+		Object: Object{gatewayv1.GroupVersion.String(), route.Kind, route.Source.GetNamespace(), route.Source.GetName()},
 		Status: Status{Route: state},
 	}
 }

@@ -2,7 +2,7 @@ package translate
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -11,8 +11,8 @@ import (
 )
 
 // regexes returns count matches on the path key "/", each with a regular expression of its own.
-func regexes(name string, count int, options ...matchOption) []graph.HTTPMatch {
-	var all []graph.HTTPMatch
+func regexes(name string, count int, options ...matchOption) []graph.Match {
+	var all []graph.Match
 	for i := range count {
 		all = append(all, regex(fmt.Sprintf("/?%s%03d/.*", name, i), options...))
 	}
@@ -35,7 +35,7 @@ func TestRegularExpressionsAreBounded(t *testing.T) {
 		},
 		"a request that it may have meant does not fall through to a shorter path": {
 			world: routed(
-				to("regex", func() (all []graph.HTTPMatch) {
+				to("regex", func() (all []graph.Match) {
 					for i := range maxRegexes + 1 {
 						all = append(all, regex(fmt.Sprintf("/admin/[xy]%03d.*", i)))
 					}
@@ -139,7 +139,7 @@ func TestEveryMatchThatIsLeftOutIsTold(t *testing.T) {
 func refusals(config model.Config) []*model.Rule {
 	var all []*model.Rule
 	for _, entry := range config.Rules.Sorted() {
-		if slices.EqualFunc(entry.Value.Split, noBackend(), func(a, b model.Share) bool { return a == b }) {
+		if reflect.DeepEqual(entry.Value.Split, noBackend()) {
 			all = append(all, entry.Value)
 		}
 	}

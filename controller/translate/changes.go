@@ -15,6 +15,9 @@ type changes struct {
 	paths    map[string]*model.Path
 	rules    map[string]*model.Rule
 	backends map[string]*model.Backend
+
+	certificates map[string]*model.Certificate
+	authorities  map[string]*model.Authority
 }
 
 // everyHost marks all hosts and parents there are: those that nothing sets again are removed.
@@ -33,6 +36,8 @@ func (c *changes) apply(config *model.Config) {
 	config.Paths = edited(config.Paths, c.paths, equalPaths)
 	config.Rules = edited(config.Rules, c.rules, deepEqual)
 	config.Backends = edited(config.Backends, c.backends, deepEqual)
+	config.Certificates = edited(config.Certificates, c.certificates, equal)
+	config.Authorities = edited(config.Authorities, c.authorities, equal)
 }
 
 // set puts a value into a map that is made when it is first needed.

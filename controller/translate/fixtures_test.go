@@ -18,7 +18,7 @@ import (
 // world is a graph made by hand: Gateways, routes in the order of their age, and every backend that they name.
 type world struct {
 	gateways []*graph.Gateway
-	routes   []*graph.HTTPRoute
+	routes   []*graph.Route
 	// missing are the Services that have no endpoint.
 	missing map[string]bool
 	made    map[graph.BackendKey]*graph.Backend
@@ -66,15 +66,15 @@ func withTLS(l *graph.Listener, secrets ...string) *graph.Listener {
 
 // route adds an HTTPRoute, younger than those before, that attaches to all listeners of all Gateways whose hostname meets
 // one of its own.
-func (w *world) route(name, hostnames string, rules ...*graph.HTTPRule) *graph.HTTPRoute {
+func (w *world) route(name, hostnames string, rules ...*graph.Rule) *graph.Route {
 	r := newRoute(w.gateways, name, hostnames, rules...)
 	w.routes = append(w.routes, r)
 	return r
 }
 
-func newRoute(gateways []*graph.Gateway, name, hostnames string, rules ...*graph.HTTPRule) *graph.HTTPRoute {
-	r := &graph.HTTPRoute{
-		Source:    &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}},
+func newRoute(gateways []*graph.Gateway, name, hostnames string, rules ...*graph.Rule) *graph.Route {
+	r := &graph.Route{
+		Kind: "HTTPRoute", Source: &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}},
 		Hostnames: strings.Fields(hostnames),
 		Rules:     rules,
 	}
@@ -103,16 +103,16 @@ func meets(hostname string, hostnames []string) bool {
 }
 
 // to is a rule with one backend, or several with their weights: "blue:90 green:10"; "!" before a name makes it invalid.
-func to(backends string, matches ...graph.HTTPMatch) *graph.HTTPRule {
-	rule := &graph.HTTPRule{Matches: matches}
+func to(backends string, matches ...graph.Match) *graph.Rule {
+	rule := &graph.Rule{Matches: matches}
 	if len(matches) == 0 {
-		rule.Matches = []graph.HTTPMatch{prefix("/")}
+		rule.Matches = []graph.Match{prefix("/")}
 	}
 	for i := range rule.Matches {
 		rule.Matches[i].Index = i
 	}
 	for _, field := range strings.Fields(backends) {
-		ref := graph.HTTPBackendRef{Weight: 1}
+		ref := graph.BackendRef{Weight: 1}
 		name, weight, weighted := strings.Cut(field, ":")
 		if weighted {
 			fmt.Sscan(weight, &ref.Weight)
@@ -125,57 +125,57 @@ func to(backends string, matches ...graph.HTTPMatch) *graph.HTTPRule {
 }
 
 func service(name string) graph.BackendKey {
-	return graph.BackendKey{Namespace: "default", Name: name, Port: 80}
+	return graph.BackendKey{Kind: "Service", Namespace: "default", Name: name, Port: 80}
 }
 
-type matchOption func(*graph.HTTPMatch)
+type matchOption func(*graph.Match)
 
-func prefix(path string, options ...matchOption) graph.HTTPMatch {
+func prefix(path string, options ...matchOption) graph.Match {
 	return newTestMatch(gatewayv1.PathMatchPathPrefix, strings.TrimSuffix(path, "/"), options)
 }
 
-func exactly(path string, options ...matchOption) graph.HTTPMatch {
+func exactly(path string, options ...matchOption) graph.Match {
 	return newTestMatch(gatewayv1.PathMatchExact, path, options)
 }
 
-func regex(expression string, options ...matchOption) graph.HTTPMatch {
+func regex(expression string, options ...matchOption) graph.Match {
 	return newTestMatch(gatewayv1.PathMatchRegularExpression, expression, options)
 }
 
-func newTestMatch(kind gatewayv1.PathMatchType, path string, options []matchOption) graph.HTTPMatch {
-	m := graph.HTTPMatch{PathType: kind, Path: path}
+func newTestMatch(kind gatewayv1.PathMatchType, path string, options []matchOption) graph.Match {
+	m := graph.Match{PathType: kind, Path: path}
 	for _, option := range options {
 		option(&m)
 	}
 	return m
 }
 
-func method(name string) matchOption { return func(m *graph.HTTPMatch) { m.Method = name } }
+func method(name string) matchOption { return func(m *graph.Match) { m.Method = name } }
 
 func header(name, value string) matchOption {
-	return func(m *graph.HTTPMatch) { m.Headers = append(m.Headers, graph.ValueMatch{Name: name, Value: value}) }
+	return func(m *graph.Match) { m.Headers = append(m.Headers, graph.ValueMatch{Name: name, Value: value}) }
 }
 
 func headerRegex(name, value string) matchOption {
-	return func(m *graph.HTTPMatch) {
+	return func(m *graph.Match) {
 		m.Headers = append(m.Headers, graph.ValueMatch{Name: name, Value: value, Regex: true})
 	}
 }
 
 func query(name, value string) matchOption {
-	return func(m *graph.HTTPMatch) { m.Query = append(m.Query, graph.ValueMatch{Name: name, Value: value}) }
+	return func(m *graph.Match) { m.Query = append(m.Query, graph.ValueMatch{Name: name, Value: value}) }
 }
 
 func cookie(name string) *graph.Session {
 	return &graph.Session{Type: gatewayv1.CookieBasedSessionPersistence, Name: name, Path: "/"}
 }
 
-func sticky(rule *graph.HTTPRule, session *graph.Session) *graph.HTTPRule {
+func sticky(rule *graph.Rule, session *graph.Session) *graph.Rule {
 	rule.Session = session
 	return rule
 }
 
-func named(rule *graph.HTTPRule, name string) *graph.HTTPRule {
+func named(rule *graph.Rule, name string) *graph.Rule {
 	rule.Name = name
 	return rule
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
-// frameOf returns the frame that the Gateways ask for, and the listeners that serve in it.
-func frameOf(gateways []*graph.Gateway, trusted []netip.Prefix) (model.Frame, listeners) {
+// frameOf returns the frame that the Gateways ask for, the listeners that serve in it, and what the frame refers to.
+func frameOf(gateways []*graph.Gateway, trusted []netip.Prefix) (model.Frame, listeners, holding) {
 	frame := model.Frame{TrustedProxies: trusted}
 	serving := newListeners()
+	held := holding{certificates: map[string]*model.Certificate{}, authorities: map[string]*model.Authority{}}
 	for _, gateway := range gateways {
 		if !gateway.Valid {
 			continue
@@ -22,9 +23,10 @@ func frameOf(gateways []*graph.Gateway, trusted []netip.Prefix) (model.Frame, li
 		for _, port := range portsOf(gateway) {
 			frame.Ports = append(frame.Ports, port.models(gateway)...)
 			serving.addPort(gateway, port)
+			port.hold(held)
 		}
 	}
-	return frame, serving
+	return frame, serving, held
 }
 
 // keepFrame returns the old frame, with its very slices, where the new one is equal.
@@ -89,25 +91,37 @@ func (p gatewayPort) servers(gateway *graph.Gateway, address netip.Addr) []model
 				ID:           tlsServerID(gateway.Key(), address.String(), listener.Name),
 				Owner:        listenerOwner(gateway.Key(), listener.Name),
 				Hostname:     listener.Hostname,
-				Certificates: certificates(listener),
+				Certificates: certificateIDs(listener),
 			})
 		}
 	}
 	return servers
 }
 
-// certificates belong to their Secrets: one that HAProxy refuses is left out alone, and status says so on the listeners that
-// use it.
-func certificates(listener *graph.Listener) []model.Certificate {
-	var all []model.Certificate
+func certificateIDs(listener *graph.Listener) []string {
+	var all []string
 	for _, certificate := range listener.Certificates {
-		all = append(all, model.Certificate{
-			ID:    certificateID(certificate.Secret),
-			Owner: secretOwner(certificate.Secret),
-			PEM:   line(certificate.Chain) + line(certificate.Key),
-		})
+		all = append(all, certificateID(certificate.Secret))
 	}
 	return all
+}
+
+// hold adds what the port's listeners refer to.
+func (p gatewayPort) hold(held holding) {
+	for _, listener := range p.listeners {
+		for _, source := range listener.Certificates {
+			made := certificate(source)
+			held.certificates[made.ID] = made
+		}
+	}
+}
+
+// certificate belongs to its Secret: one that HAProxy refuses is left out alone, and status says so on the listeners that
+// use it.
+func certificate(source *graph.Certificate) *model.Certificate {
+	return &model.Certificate{
+		ID: certificateID(source.Secret), Owner: secretOwner(source.Secret), PEM: line(source.Chain) + line(source.Key),
+	}
 }
 
 // line ends with exactly one line end.

@@ -36,22 +36,24 @@ func TestTLSListenersAreServersOfTheirPort(t *testing.T) {
 	t.Parallel()
 
 	w := oneGateway(withTLS(onPort(443, "a.ex.com"), "one", "two"), withTLS(onPort(443, ""), "one"))
-	frame := w.config(testTranslator()).Frame
+	config := w.config(testTranslator())
+	frame := config.Frame
 	key, address := w.gateways[0].Key(), w.gateways[0].Addresses[0].String()
-	certificate := func(n int, pem string) model.Certificate {
-		secret := w.gateways[0].Listeners[0].Certificates[n].Secret
-		return model.Certificate{ID: certificateID(secret), Owner: secretOwner(secret), PEM: pem}
-	}
-	one, two := certificate(0, "chain of one\nkey of one\n"), certificate(1, "chain of two\nkey of two\n")
+	ids := certificateIDs(w.gateways[0].Listeners[0])
 	want := []model.TLSServer{
-		{ID: tlsServerID(key, address, "443-a.ex.com"), Owner: "Listener default/gw/443-a.ex.com", Hostname: "a.ex.com", Certificates: []model.Certificate{one, two}},
-		{ID: tlsServerID(key, address, "443-"), Owner: "Listener default/gw/443-", Certificates: []model.Certificate{one}},
+		{ID: tlsServerID(key, address, "443-a.ex.com"), Owner: "Listener default/gw/443-a.ex.com", Hostname: "a.ex.com", Certificates: ids},
+		{ID: tlsServerID(key, address, "443-"), Owner: "Listener default/gw/443-", Certificates: ids[:1]},
 	}
 	if len(frame.Ports) != 1 || !frame.Ports[0].TLS() {
 		t.Fatalf("ports are %+v, want one with TLS", frame.Ports)
 	}
 	if diff := difference(want, frame.Ports[0].Servers); diff != "" {
 		t.Error(diff)
+	}
+	secret := w.gateways[0].Listeners[0].Certificates[1].Secret
+	two := &model.Certificate{ID: ids[1], Owner: secretOwner(secret), PEM: "chain of two\nkey of two\n"}
+	if got, _ := config.Certificates.Get(ids[1]); config.Certificates.Len() != 2 || difference(two, got) != "" {
+		t.Errorf("certificates are %+v, want two, the second %+v", config.Certificates.Sorted(), two)
 	}
 }
 
@@ -89,7 +91,7 @@ func TestAFrameThatDidNotChangeIsTheSame(t *testing.T) {
 	w.gateways = []*graph.Gateway{gateway("gw", withTLS(on("a.ex.com"), "one"))}
 	checkSameFrame(t, before, w.config(translator).Frame)
 	w.gateways = []*graph.Gateway{gateway("gw", withTLS(on("a.ex.com"), "two"))}
-	if after := w.config(translator).Frame; &after.Ports[0] == &before.Ports[0] || before.Ports[0].Servers[0].Certificates[0].PEM[:12] != "chain of one" {
+	if after := w.config(translator).Frame; &after.Ports[0] == &before.Ports[0] || before.Ports[0].Servers[0].Certificates[0] == after.Ports[0].Servers[0].Certificates[0] {
 		t.Error("a changed Frame is not a new one")
 	}
 }

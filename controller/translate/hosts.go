@@ -76,10 +76,10 @@ func (ls *listeners) addPort(gateway *graph.Gateway, port gatewayPort) {
 }
 
 // attach returns the virtual hosts that a route is part of, each once, and counts the route as their user.
-func (ls *listeners) attach(source *graph.HTTPRoute) []*virtualHost {
+func (ls *listeners) attach(source *graph.Route) []*virtualHost {
 	hostnames := source.Hostnames
 	if len(hostnames) == 0 {
-		if len(source.Source.Spec.Hostnames) > 0 {
+		if source.NoHostname {
 			return nil // none of its hostnames is valid: that is not every host
 		}
 		hostnames = []string{""}
@@ -101,7 +101,7 @@ func (ls *listeners) attach(source *graph.HTTPRoute) []*virtualHost {
 
 // of returns the serving listeners that a route attaches to, or that it is kept from while nothing of it can be honoured:
 // there it answers with 500, so that no broader route answers for it.
-func (ls *listeners) of(source *graph.HTTPRoute) []*listener {
+func (ls *listeners) of(source *graph.Route) []*listener {
 	var all []*listener
 	for _, parent := range source.Parents {
 		for _, attached := range slices.Concat(parent.Listeners, parent.Blocked) {

@@ -103,7 +103,7 @@ func TestHostnames(t *testing.T) {
 		"a route whose hostnames are all invalid serves nothing": {
 			world: func() *world {
 				w := oneGateway(on(""))
-				w.route("a", "", to("a")).Source.Spec.Hostnames = append(w.routes[0].Source.Spec.Hostnames, "10.0.0.1")
+				w.route("a", "", to("a")).NoHostname = true
 				return w
 			},
 			exchanges: []exchange{get("x.example.com/", "404")},

@@ -27,7 +27,7 @@ func (id identity) scope() string { return digest(id.with("scope")...) }
 //
 // Rules that would be known by the same name (a cookie's, say) are told apart by their matches. Which of them keeps the bare
 // name is settled by the matches too: that is the only order that moving a rule does not change.
-func identities(source *graph.HTTPRoute) []identity {
+func identities(source *graph.Route) []identity {
 	matches := make([]string, len(source.Rules))
 	order := make([]int, len(source.Rules))
 	for i, rule := range source.Rules {
@@ -54,8 +54,13 @@ func identities(source *graph.HTTPRoute) []identity {
 	return ids
 }
 
-func namedBy(source *graph.HTTPRoute, rule *graph.HTTPRule, matches string) identity {
-	route := identity{"HTTPRoute", source.Source.Namespace, source.Source.Name}
+func routeIdentity(source *graph.Route) identity {
+	key := source.Key()
+	return identity{source.Kind, key.Namespace, key.Name}
+}
+
+func namedBy(source *graph.Route, rule *graph.Rule, matches string) identity {
+	route := routeIdentity(source)
 	switch {
 	case rule.Name != "":
 		return route.with("name", rule.Name)
@@ -67,7 +72,7 @@ func namedBy(source *graph.HTTPRoute, rule *graph.HTTPRule, matches string) iden
 }
 
 // matchesIdentity says what a rule matches, whatever the order in which it is written.
-func matchesIdentity(rule *graph.HTTPRule) string {
+func matchesIdentity(rule *graph.Rule) string {
 	var all []string
 	for i := range rule.Matches {
 		m := &rule.Matches[i]

@@ -8,7 +8,7 @@ import (
 )
 
 // idsOf returns the ID of the rule that each of a route's rules became; they must not be plain.
-func idsOf(t *testing.T, rules ...*graph.HTTPRule) []string {
+func idsOf(t *testing.T, rules ...*graph.Rule) []string {
 	t.Helper()
 	r := newRoute(nil, "r", "", rules...)
 	var ids []string
@@ -26,7 +26,7 @@ func idsOf(t *testing.T, rules ...*graph.HTTPRule) []string {
 func TestARuleIsKnownByItsNameElseItsSessionsNameElseItsMatches(t *testing.T) {
 	t.Parallel()
 
-	type rule = *graph.HTTPRule
+	type rule = *graph.Rule
 	for name, c := range map[string]struct {
 		before, after rule
 		same          bool
@@ -60,8 +60,8 @@ func TestARuleIsKnownByItsNameElseItsSessionsNameElseItsMatches(t *testing.T) {
 func TestRulesThatWouldBeKnownByOneNameStayApartWhateverTheirOrder(t *testing.T) {
 	t.Parallel()
 
-	rules := func() []*graph.HTTPRule {
-		return []*graph.HTTPRule{
+	rules := func() []*graph.Rule {
+		return []*graph.Rule{
 			sticky(to("a", prefix("/a")), cookie("c")), sticky(to("a", prefix("/b")), cookie("c")), to("a b", prefix("/c")),
 			sticky(to("a", prefix("/d")), cookie("c")),
 		}
@@ -97,12 +97,12 @@ func TestARouteOfAnotherNameOrNamespaceHasOtherRules(t *testing.T) {
 
 	a, b := newRoute(nil, "a", "", named(to("x y"), "n")), newRoute(nil, "b", "", named(to("x y"), "n"))
 	c := newRoute(nil, "a", "", named(to("x y"), "n"))
-	c.Source.Namespace = "other"
+	c.Source.SetNamespace("other")
 	if identities(a)[0].ruleID() == identities(b)[0].ruleID() || identities(a)[0].scope() == identities(c)[0].scope() {
 		t.Error("two routes share a rule")
 	}
 	again := newRoute(nil, "a", "", to("z", prefix("/first")), named(to("y x:3"), "n"))
-	again.Source.UID = "created-again"
+	again.Source.SetUID("created-again")
 	if identities(a)[0].ruleID() != identities(again)[1].ruleID() {
 		t.Error("a route that was created again, with the rule elsewhere, lost it")
 	}

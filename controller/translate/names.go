@@ -86,17 +86,21 @@ func secretOwner(secret types.NamespacedName) model.Owner {
 	return model.Owner("Secret " + secret.String())
 }
 
-func routeOwner(route types.NamespacedName) model.Owner {
-	return model.Owner("HTTPRoute " + route.String())
+func routeOwner(route *graph.Route) model.Owner {
+	return model.Owner(route.Kind + " " + route.Key().String())
 }
 
 // backendName is how people know a backend, and its key.
 func backendName(key graph.BackendKey) string {
-	return "Service/" + key.Namespace + "/" + key.Name + "/" + strconv.Itoa(int(key.Port))
+	name := key.Kind + "/" + key.Namespace + "/" + key.Name
+	if key.Port == 0 {
+		return name
+	}
+	return name + "/" + strconv.Itoa(int(key.Port))
 }
 
 func backendOwner(key graph.BackendKey) model.Owner {
-	return model.Owner("Service " + key.Namespace + "/" + key.Name)
+	return model.Owner(key.Kind + " " + key.Namespace + "/" + key.Name)
 }
 
 // backendDigest is a backend's part of tokens and cookie names.

@@ -28,7 +28,7 @@ type match struct {
 }
 
 // newMatch returns nil for a match that cannot be said: one of a rule that the graph drops just because of it.
-func newMatch(r *route, rule *graph.HTTPRule, source *graph.HTTPMatch) *match {
+func newMatch(r *route, rule *graph.Rule, source *graph.Match) *match {
 	m := &match{
 		route: r, pattern: -1, method: source.Method != "",
 		headers: len(source.Headers), query: len(source.Query), rule: rule.Index, index: source.Index,
@@ -53,7 +53,7 @@ func newMatch(r *route, rule *graph.HTTPRule, source *graph.HTTPMatch) *match {
 }
 
 // conditions are in the order of their cost: regular expressions run only where everything else holds.
-func conditions(source *graph.HTTPMatch) []model.Condition {
+func conditions(source *graph.Match) []model.Condition {
 	var cheap, costly []model.Condition
 	if source.Method != "" {
 		cheap = append(cheap, model.Condition{On: model.OnMethod, Value: source.Method})

@@ -8,7 +8,7 @@ import (
 )
 
 // routed returns a world with one listener and one route, default/r at every host.
-func routed(rules ...*graph.HTTPRule) func() *world {
+func routed(rules ...*graph.Rule) func() *world {
 	return func() *world {
 		w := oneGateway(on(""))
 		w.route("r", "", rules...)

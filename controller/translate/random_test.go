@@ -98,7 +98,7 @@ func (e *editor) addRoute() string {
 	r := e.newRoute(fmt.Sprint("route-", e.count))
 	e.count++
 	e.routes = slices.Insert(slices.Clone(e.routes), e.random.IntN(len(e.routes)+1), r)
-	return "added " + r.Source.Name
+	return "added " + r.Source.GetName()
 }
 
 func (e *editor) removeRoute() string {
@@ -106,7 +106,7 @@ func (e *editor) removeRoute() string {
 		return "nothing"
 	}
 	at := e.random.IntN(len(e.routes))
-	name := e.routes[at].Source.Name
+	name := e.routes[at].Source.GetName()
 	e.routes = slices.Delete(slices.Clone(e.routes), at, at+1)
 	return "removed " + name
 }
@@ -117,8 +117,8 @@ func (e *editor) replaceRoute() string {
 	}
 	at := e.random.IntN(len(e.routes))
 	e.routes = slices.Clone(e.routes)
-	e.routes[at] = e.newRoute(e.routes[at].Source.Name)
-	return "replaced " + e.routes[at].Source.Name
+	e.routes[at] = e.newRoute(e.routes[at].Source.GetName())
+	return "replaced " + e.routes[at].Source.GetName()
 }
 
 // moveRoute makes a route older or younger without another change.
@@ -130,7 +130,7 @@ func (e *editor) moveRoute() string {
 	r := e.routes[from]
 	e.routes = slices.Delete(slices.Clone(e.routes), from, from+1)
 	e.routes = slices.Insert(e.routes, e.random.IntN(len(e.routes)+1), r)
-	return "moved " + r.Source.Name
+	return "moved " + r.Source.GetName()
 }
 
 func (e *editor) changeBackend() string {
@@ -167,7 +167,7 @@ func (e *editor) changeGateways() string {
 	e.routes = slices.Clone(e.routes)
 	for i, r := range e.routes {
 		again := *r
-		again.Parents = newRoute(gateways, r.Source.Name, joined(r.Hostnames)).Parents
+		again.Parents = newRoute(gateways, r.Source.GetName(), joined(r.Hostnames)).Parents
 		e.routes[i] = &again
 	}
 	return "changed the Gateways"
@@ -180,12 +180,12 @@ func joined(hostnames []string) (text string) {
 	return text
 }
 
-func (e *editor) newRoute(name string) *graph.HTTPRoute {
+func (e *editor) newRoute(name string) *graph.Route {
 	hostnames := ""
 	for range e.random.IntN(3) {
 		hostnames += pick(e, someHostnames) + " "
 	}
-	var rules []*graph.HTTPRule
+	var rules []*graph.Rule
 	for range 1 + e.random.IntN(3) {
 		rules = append(rules, e.newRule())
 	}
@@ -204,8 +204,8 @@ func (e *editor) newRoute(name string) *graph.HTTPRoute {
 	return r
 }
 
-func (e *editor) newRule() *graph.HTTPRule {
-	var matches []graph.HTTPMatch
+func (e *editor) newRule() *graph.Rule {
+	var matches []graph.Match
 	for range 1 + e.random.IntN(3) {
 		matches = append(matches, e.newMatch())
 	}
@@ -227,7 +227,7 @@ func (e *editor) newRule() *graph.HTTPRule {
 	return rule
 }
 
-func (e *editor) newMatch() graph.HTTPMatch {
+func (e *editor) newMatch() graph.Match {
 	var options []matchOption
 	for _, option := range []matchOption{method("PUT"), header("h", "1"), header("i", "1"), query("q", "1"), headerRegex("h", "1|2")} {
 		if e.random.IntN(5) == 0 {

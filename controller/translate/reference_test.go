@@ -63,11 +63,11 @@ func moreSpecific(a, b string) bool {
 type claim struct {
 	hostname string
 	rank     int
-	rule     *graph.HTTPRule
-	match    *graph.HTTPMatch
+	rule     *graph.Rule
+	match    *graph.Match
 }
 
-func claims(route *graph.HTTPRoute, rank int, listener *graph.Listener, request translatetest.Request) []*claim {
+func claims(route *graph.Route, rank int, listener *graph.Listener, request translatetest.Request) []*claim {
 	attached := false
 	for _, parent := range route.Parents {
 		attached = attached || slices.Contains(parent.Listeners, listener)
@@ -95,7 +95,7 @@ func claims(route *graph.HTTPRoute, rank int, listener *graph.Listener, request 
 	return all
 }
 
-func satisfied(m *graph.HTTPMatch, request translatetest.Request) bool {
+func satisfied(m *graph.Match, request translatetest.Request) bool {
 	path := false
 	switch m.PathType {
 	case gatewayv1.PathMatchExact:
@@ -147,7 +147,7 @@ func (c *claim) before(other *claim) bool {
 }
 
 // pathRank: Exact, then the longest prefix; a regular expression counts as its literal beginning.
-func pathRank(m *graph.HTTPMatch) int {
+func pathRank(m *graph.Match) int {
 	switch m.PathType {
 	case gatewayv1.PathMatchExact:
 		return 1 << 20
@@ -159,7 +159,7 @@ func pathRank(m *graph.HTTPMatch) int {
 }
 
 // patternLength puts regular expressions before a prefix of the same length, and longer ones first.
-func patternLength(m *graph.HTTPMatch) int {
+func patternLength(m *graph.Match) int {
 	if m.PathType == gatewayv1.PathMatchRegularExpression {
 		return len(m.Path)
 	}
@@ -167,11 +167,11 @@ func patternLength(m *graph.HTTPMatch) int {
 }
 
 // fate is what a rule does with a request, in the words of word.
-func (w *world) fate(rule *graph.HTTPRule) string {
+func (w *world) fate(rule *graph.Rule) string {
 	if rule.Dropped {
 		return "500"
 	}
-	if rule.Redirect != nil {
+	if rule.Filters.Redirect != nil {
 		return "redirect"
 	}
 	total, weighty := int32(0), 0

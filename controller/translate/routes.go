@@ -5,9 +5,9 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
-// route is what one HTTPRoute adds to the Config, remembered so that it can be taken back.
+// route is what one route adds to the Config, remembered so that it can be taken back.
 type route struct {
-	source *graph.HTTPRoute
+	source *graph.Route
 	owner  model.Owner
 	// rank is its place among all routes, the only order that breaks ties: the graph has put the oldest first.
 	rank     int
@@ -21,13 +21,13 @@ type route struct {
 // compareRoutes tells which routes are gone and which ones are new, by comparing the pointers of the last Graph's routes and
 // this one's in what the two lists have between an equal beginning and an equal end. A route that was overtaken by another
 // one is gone and new: its precedence changed. Ranks are brought up to date.
-func compareRoutes(last []*graph.HTTPRoute, old []*route, sources []*graph.HTTPRoute) (next, gone, fresh []*route) {
+func compareRoutes(last []*graph.Route, old []*route, sources []*graph.Route) (next, gone, fresh []*route) {
 	head, tail := equalEnds(last, sources)
 	if head == len(last) && head == len(sources) {
 		return old, nil, nil
 	}
 	middle := old[head : len(old)-tail]
-	known := make(map[*graph.HTTPRoute]*route, len(middle))
+	known := make(map[*graph.Route]*route, len(middle))
 	for _, r := range middle {
 		known[r.source] = r
 	}
@@ -41,7 +41,7 @@ func compareRoutes(last []*graph.HTTPRoute, old []*route, sources []*graph.HTTPR
 			highest = r.rank
 			delete(known, source)
 		} else {
-			r = &route{source: source, owner: routeOwner(source.Key())}
+			r = &route{source: source, owner: routeOwner(source)}
 			fresh = append(fresh, r)
 		}
 		next[head+i] = r
@@ -67,7 +67,7 @@ func giveRanks(routes []*route, head, tail int, moved bool) {
 }
 
 // equalEnds returns how many routes two lists have in common at their beginning and, behind that, at their end.
-func equalEnds(a, b []*graph.HTTPRoute) (head, tail int) {
+func equalEnds(a, b []*graph.Route) (head, tail int) {
 	shorter := min(len(a), len(b))
 	for head < shorter && a[head] == b[head] {
 		head++

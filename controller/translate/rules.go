@@ -25,8 +25,8 @@ func (r *route) fill() {
 }
 
 // useBackends notes every valid backendRef, also one that has no weight: its endpoints are there when it gets some.
-func (r *route) useBackends(rule *graph.HTTPRule) {
-	if rule.Dropped || rule.Redirect != nil {
+func (r *route) useBackends(rule *graph.Rule) {
+	if rule.Dropped || rule.Filters.Redirect != nil {
 		return
 	}
 	for _, ref := range rule.Backends {
@@ -37,7 +37,7 @@ func (r *route) useBackends(rule *graph.HTTPRule) {
 }
 
 // target is the backend itself where a rule has nothing more to say, else the rule, which is made for the first match.
-func (r *route) target(rule *graph.HTTPRule, id identity, m *graph.HTTPMatch) model.Target {
+func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Target {
 	if plain(rule) {
 		return model.Target{Backend: backendName(rule.Backends[0].Backend)}
 	}
@@ -51,15 +51,15 @@ func (r *route) target(rule *graph.HTTPRule, id identity, m *graph.HTTPMatch) mo
 	return model.Target{Rule: key}
 }
 
-func (r *route) rule(key string, rule *graph.HTTPRule, id identity, m *graph.HTTPMatch) *model.Rule {
+func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) *model.Rule {
 	made := &model.Rule{ID: key, Owner: r.owner}
 	switch {
 	case rule.Dropped:
 		made.Split = noBackend()
-	case rule.Redirect != nil:
-		made.Redirect = redirect(rule.Redirect, m)
+	case rule.Filters.Redirect != nil:
+		made.Filters.Redirect = redirect(rule.Filters.Redirect, m)
 	default:
-		made.RequestHeaders = headerChange(rule.RequestHeaders)
+		made.Filters.Request = headerChange(rule.Filters.RequestHeaders)
 		made.Split = split(rule, id)
 	}
 	return made
@@ -67,17 +67,18 @@ func (r *route) rule(key string, rule *graph.HTTPRule, id identity, m *graph.HTT
 
 // refusalRule answers for the route's matches that are left out.
 func (r *route) refusalRule() *model.Rule {
-	id := identity{"HTTPRoute", r.source.Source.Namespace, r.source.Source.Name, "left out"}
+	id := routeIdentity(r.source).with("left out")
 	return &model.Rule{ID: id.ruleID(), Owner: r.owner, Split: noBackend()}
 }
 
 // plain rules send everything to one backend as it comes.
-func plain(rule *graph.HTTPRule) bool {
-	if rule.Dropped || rule.Redirect != nil || rule.Session != nil || len(rule.Backends) != 1 {
+func plain(rule *graph.Rule) bool {
+	if rule.Dropped || rule.Filters.Redirect != nil || rule.Session != nil || len(rule.Backends) != 1 {
 		return false
 	}
 	ref := rule.Backends[0]
-	return !ref.Invalid && ref.Weight > 0 && headerChange(rule.RequestHeaders) == nil && headerChange(ref.RequestHeaders) == nil
+	return !ref.Invalid && ref.Weight > 0 &&
+		headerChange(rule.Filters.RequestHeaders) == nil && headerChange(ref.Filters.RequestHeaders) == nil
 }
 
 // noBackend answers every request with 500.
@@ -86,7 +87,7 @@ func noBackend() []model.Share { return []model.Share{{Weight: 1}} }
 // split gives every backendRef its share. Without a valid one everything gets 500. Without any weight everything gets 500
 // too: "if weight is set to 0, no traffic should be forwarded for this entry". The shares stay beside it, so that the next
 // weight finds their endpoints in place.
-func split(rule *graph.HTTPRule, id identity) []model.Share {
+func split(rule *graph.Rule, id identity) []model.Share {
 	var shares []model.Share
 	valid, total := false, 0
 	for i := range rule.Backends {
@@ -96,7 +97,7 @@ func split(rule *graph.HTTPRule, id identity) []model.Share {
 		if !ref.Invalid {
 			valid = true
 			share.Backend = backendName(ref.Backend)
-			share.RequestHeaders = headerChange(ref.RequestHeaders)
+			share.Filters.Request = headerChange(ref.Filters.RequestHeaders)
 			share.Session = session(rule, id, ref.Backend)
 		}
 		shares = append(shares, share)
@@ -126,13 +127,13 @@ func headers(source []graph.HeaderValue) []model.Header {
 	return all
 }
 
-func replacesPrefix(rule *graph.HTTPRule) bool {
-	return !rule.Dropped && rule.Redirect != nil && rule.Redirect.Path != nil &&
-		rule.Redirect.Path.Type == gatewayv1.PrefixMatchHTTPPathModifier
+func replacesPrefix(rule *graph.Rule) bool {
+	return !rule.Dropped && rule.Filters.Redirect != nil && rule.Filters.Redirect.Path != nil &&
+		rule.Filters.Redirect.Path.Type == gatewayv1.PrefixMatchHTTPPathModifier
 }
 
 // redirect follows HTTPRequestRedirectFilter: the port is the one given, else the scheme's own, else the listener's.
-func redirect(source *graph.Redirect, m *graph.HTTPMatch) *model.Redirect {
+func redirect(source *graph.Redirect, m *graph.Match) *model.Redirect {
 	made := &model.Redirect{
 		Status: source.Status, Scheme: source.Scheme, Host: source.Hostname, Port: source.Port,
 		KeepPort: source.Port == 0 && source.Scheme == "",

@@ -10,7 +10,7 @@ import (
 )
 
 // ruleOf translates one rule and returns it, nil if it is plain.
-func ruleOf(t *testing.T, rule *graph.HTTPRule) *model.Rule {
+func ruleOf(t *testing.T, rule *graph.Rule) *model.Rule {
 	t.Helper()
 	config := routed(rule)().config(testTranslator())
 	switch config.Rules.Len() {
@@ -23,17 +23,17 @@ func ruleOf(t *testing.T, rule *graph.HTTPRule) *model.Rule {
 	return nil
 }
 
-func changing(rule *graph.HTTPRule, change graph.HeaderChange) *graph.HTTPRule {
-	rule.RequestHeaders = &change
+func changing(rule *graph.Rule, change graph.HeaderChange) *graph.Rule {
+	rule.Filters.RequestHeaders = &change
 	return rule
 }
 
-func changingFirst(rule *graph.HTTPRule, change graph.HeaderChange) *graph.HTTPRule {
-	rule.Backends[0].RequestHeaders = &change
+func changingFirst(rule *graph.Rule, change graph.HeaderChange) *graph.Rule {
+	rule.Backends[0].Filters.RequestHeaders = &change
 	return rule
 }
 
-func dropped(rule *graph.HTTPRule) *graph.HTTPRule {
+func dropped(rule *graph.Rule) *graph.Rule {
 	rule.Dropped = true
 	return rule
 }
@@ -43,7 +43,7 @@ func TestARuleIsPlainOnlyWhereItHasNothingMoreToSay(t *testing.T) {
 
 	set := graph.HeaderChange{Set: []graph.HeaderValue{{Name: "x", Value: "1"}}}
 	for name, c := range map[string]struct {
-		rule  *graph.HTTPRule
+		rule  *graph.Rule
 		plain bool
 	}{
 		"one backendRef":                          {to("a"), true},
@@ -75,7 +75,7 @@ func TestSplit(t *testing.T) {
 
 	a, b := "Service/default/a/80", "Service/default/b/80"
 	for name, c := range map[string]struct {
-		rule *graph.HTTPRule
+		rule *graph.Rule
 		want []model.Share
 	}{
 		"weights are as given":                      {to("a:90 b:10"), []model.Share{{Weight: 90, Backend: a}, {Weight: 10, Backend: b}}},
@@ -112,11 +112,11 @@ func TestHeaderChanges(t *testing.T) {
 	got := ruleOf(t, rule)
 	want := &model.Rule{
 		ID: got.ID, Owner: "HTTPRoute default/r",
-		RequestHeaders: &model.HeaderChange{
+		Filters: model.Filters{Request: &model.HeaderChange{
 			Set: []model.Header{{Name: "X-Set", Value: "1"}}, Add: []model.Header{{Name: "x-add", Value: "a b"}}, Remove: []string{"X-Gone"},
-		},
+		}},
 		Split: []model.Share{
-			{Weight: 1, Backend: "Service/default/a/80", RequestHeaders: &model.HeaderChange{Remove: []string{"only-a"}}},
+			{Weight: 1, Backend: "Service/default/a/80", Filters: model.Filters{Request: &model.HeaderChange{Remove: []string{"only-a"}}}},
 			{Weight: 1, Backend: "Service/default/b/80"},
 		},
 	}
@@ -126,9 +126,9 @@ func TestHeaderChanges(t *testing.T) {
 }
 
 // redirecting is a rule that redirects instead of having backends.
-func redirecting(redirect graph.Redirect, matches ...graph.HTTPMatch) *graph.HTTPRule {
+func redirecting(redirect graph.Redirect, matches ...graph.Match) *graph.Rule {
 	rule := to("", matches...)
-	rule.Redirect = &redirect
+	rule.Filters.Redirect = &redirect
 	return rule
 }
 
@@ -175,10 +175,10 @@ func TestRedirects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rule := ruleOf(t, redirecting(c.source, prefix("/old")))
-			if diff := difference(&c.want, rule.Redirect); diff != "" {
+			if diff := difference(&c.want, rule.Filters.Redirect); diff != "" {
 				t.Error(diff)
 			}
-			if rule.Split != nil || rule.RequestHeaders != nil {
+			if rule.Split != nil || rule.Filters.Request != nil {
 				t.Errorf("beside its redirect the rule has %+v", rule)
 			}
 		})
@@ -193,7 +193,7 @@ func TestARedirectThatReplacesThePrefixIsARuleForEachPrefix(t *testing.T) {
 	config := w.config(testTranslator())
 	prefixes := map[string]int{}
 	for _, entry := range config.Rules.Sorted() {
-		prefixes[entry.Value.Redirect.Prefix]++
+		prefixes[entry.Value.Filters.Redirect.Prefix]++
 	}
 	if len(prefixes) != 2 || prefixes["/a"] != 1 || prefixes["/b"] != 1 {
 		t.Errorf("rules by prefix are %v, want one for /a and one for /b", prefixes)

@@ -12,7 +12,7 @@ import (
 // session is the persistence of one share. The split decides first and the session pins within its backend (GEP-1619:
 // "session persistence MUST NOT override which backend is selected"), so each share has a session of its own; all of a rule
 // have one scope, and a session's entry is rewritten in place when only its limits or attributes change.
-func session(rule *graph.HTTPRule, id identity, backend graph.BackendKey) *model.Session {
+func session(rule *graph.Rule, id identity, backend graph.BackendKey) *model.Session {
 	if rule.Session == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func session(rule *graph.HTTPRule, id identity, backend graph.BackendKey) *model
 // A generated name is unlike that of every other rule and backend. A given name stands as it is where a rule has one
 // backend; where it has several, each needs a cookie of its own and gets a suffix. A rule that goes from one backend to
 // several, or back, takes the tokens under the name it had: nobody is moved by a canary's first step.
-func cookieNames(rule *graph.HTTPRule, scope string, backend graph.BackendKey) (name, other string) {
+func cookieNames(rule *graph.Rule, scope string, backend graph.BackendKey) (name, other string) {
 	given := rule.Session.Name
 	if given == "" {
 		return "limpet-" + digest("cookie", scope, backendName(backend)), ""
@@ -55,7 +55,7 @@ func cookieNames(rule *graph.HTTPRule, scope string, backend graph.BackendKey) (
 }
 
 // severalBackends counts backendRefs as they are written: a name must not change because a Service went away.
-func severalBackends(rule *graph.HTTPRule) bool {
+func severalBackends(rule *graph.Rule) bool {
 	for _, ref := range rule.Backends {
 		if ref.Backend != rule.Backends[0].Backend {
 			return true

@@ -12,7 +12,7 @@ import (
 )
 
 // sessionsOf translates one rule and returns its shares' sessions.
-func sessionsOf(t *testing.T, rule *graph.HTTPRule) []*model.Session {
+func sessionsOf(t *testing.T, rule *graph.Rule) []*model.Session {
 	t.Helper()
 	var sessions []*model.Session
 	for _, share := range ruleOf(t, rule).Split {
@@ -58,7 +58,7 @@ func TestCookieNames(t *testing.T) {
 	suffixA, suffixB := backendDigest(service("a")), backendDigest(service("b"))
 	type names struct{ name, other string }
 	for name, c := range map[string]struct {
-		rule *graph.HTTPRule
+		rule *graph.Rule
 		want []names
 	}{
 		"a given name stands alone with one backend":              {sticky(to("a"), cookie("c")), []names{{"c", "c-" + suffixA}}},
@@ -152,7 +152,7 @@ func TestSessionsOutlast(t *testing.T) {
 	t.Parallel()
 
 	before := sessionsOf(t, sticky(to("a:1 b:1", prefix("/x")), cookie("c")))[0]
-	for name, rule := range map[string]*graph.HTTPRule{
+	for name, rule := range map[string]*graph.Rule{
 		"other weights":  sticky(to("a:0 b:9", prefix("/x")), cookie("c")),
 		"other matches":  sticky(to("a b", prefix("/y")), cookie("c")),
 		"other backends": sticky(to("z b a", prefix("/x")), cookie("c")),

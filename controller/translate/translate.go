@@ -35,11 +35,14 @@ type Translator struct {
 	gateways  []*graph.Gateway
 	listeners listeners
 	// sources are the last Graph's routes, routes what was made of each.
-	sources  []*graph.HTTPRoute
+	sources  []*graph.Route
 	routes   []*route
 	paths    paths
 	backends backends
-	config   model.Config
+	// credentials are those in use, framed what the frame holds of them.
+	credentials credentials
+	framed      holding
+	config      model.Config
 	// last is the Graph that config was made from.
 	last *graph.Graph
 }
@@ -50,8 +53,8 @@ func New(options Options) *Translator {
 		namer:    namer{key: slices.Clone(options.NamesKey)},
 		trusted:  slices.Clone(options.TrustedProxies),
 		paths:    newPaths(),
-		backends: newBackends(),
-		config:   model.Config{Frame: model.Frame{TrustedProxies: slices.Clone(options.TrustedProxies)}},
+		backends: newBackends(), credentials: newCredentials(),
+		config: model.Config{Frame: model.Frame{TrustedProxies: slices.Clone(options.TrustedProxies)}},
 	}
 }
 
@@ -72,7 +75,7 @@ func (t *Translator) suspects(g *graph.Graph) iter.Seq[types.NamespacedName] {
 
 // translate is Config with the Graph in its parts.
 func (t *Translator) translate(
-	gateways []*graph.Gateway, routes []*graph.HTTPRoute, source backendSource, suspects iter.Seq[types.NamespacedName],
+	gateways []*graph.Gateway, routes []*graph.Route, source backendSource, suspects iter.Seq[types.NamespacedName],
 ) model.Config {
 	changed := changes{rules: map[string]*model.Rule{}}
 	if !slices.Equal(t.gateways, gateways) {
@@ -91,14 +94,17 @@ func (t *Translator) translate(
 func (t *Translator) restart(gateways []*graph.Gateway, changed *changes) {
 	t.take(nil, changed)
 	t.gateways = slices.Clone(gateways)
-	frame, listeners := frameOf(gateways, t.trusted)
+	frame, listeners, held := frameOf(gateways, t.trusted)
+	t.credentials.release(t.framed, changed)
+	t.credentials.hold(held, changed)
+	t.framed = held
 	t.config.Frame = keepFrame(t.config.Frame, frame)
 	t.listeners = listeners
 	changed.everyHost(t.config)
 }
 
 // take makes routes the ones that are translated.
-func (t *Translator) take(routes []*graph.HTTPRoute, changed *changes) {
+func (t *Translator) take(routes []*graph.Route, changed *changes) {
 	next, gone, fresh := compareRoutes(t.sources, t.routes, routes)
 	for _, r := range gone {
 		t.remove(r, changed)

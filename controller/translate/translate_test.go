@@ -121,9 +121,9 @@ func TestNothingIsRememberedOfWhatIsGone(t *testing.T) {
 func TestCompareRoutes(t *testing.T) {
 	t.Parallel()
 
-	all := map[string]*graph.HTTPRoute{}
-	list := func(names string) []*graph.HTTPRoute {
-		var sources []*graph.HTTPRoute
+	all := map[string]*graph.Route{}
+	list := func(names string) []*graph.Route {
+		var sources []*graph.Route
 		for _, name := range strings.Fields(names) {
 			if all[name] == nil {
 				all[name] = newRoute(nil, name, "")
@@ -135,7 +135,7 @@ func TestCompareRoutes(t *testing.T) {
 	names := func(routes []*route) string {
 		var words []string
 		for _, r := range routes {
-			words = append(words, r.source.Source.Name)
+			words = append(words, r.source.Source.GetName())
 		}
 		slices.Sort(words)
 		return strings.Join(words, " ")
@@ -160,7 +160,7 @@ func TestCompareRoutes(t *testing.T) {
 		}
 		for i, r := range next {
 			if r.rank != i || r.source != list(c.after)[i] {
-				t.Errorf("from %q to %q: place %d has %s with the rank %d", c.before, c.after, i, r.source.Source.Name, r.rank)
+				t.Errorf("from %q to %q: place %d has %s with the rank %d", c.before, c.after, i, r.source.Source.GetName(), r.rank)
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func TestIDsDoNotChangeFromOneReleaseToTheNext(t *testing.T) {
 	w := oneGateway(withTLS(on("a.ex.com"), "secret"))
 	w.route("r", "", sticky(to("a", prefix("/x")), cookie("")), named(sticky(to("a b"), cookie("c")), "rule"))
 	config := w.config(testTranslator())
-	got := []string{config.Frame.Ports[0].ID, config.Frame.Ports[0].Servers[0].ID, config.Frame.Ports[0].Servers[0].Certificates[0].ID}
+	got := []string{config.Frame.Ports[0].ID, config.Frame.Ports[0].Servers[0].ID, config.Frame.Ports[0].Servers[0].Certificates[0]}
 	for _, entry := range config.Rules.Sorted() {
 		for _, share := range entry.Value.Split {
 			got = append(got, fmt.Sprint(entry.Key, " ", share.Session.ID, " ", share.Session.Scope, " ", share.Session.Backend, " ", share.Session.Name))

@@ -150,26 +150,55 @@ func (o outcome) everything(t testing.TB) string {
 // model is the model as YAML, its tables in order; certificates are shown by their length.
 func (o outcome) model(t testing.TB) string {
 	t.Helper()
-	frame := o.config.Frame
-	frame.Ports = slices.Clone(frame.Ports)
-	for i := range frame.Ports {
-		frame.Ports[i].Servers = slices.Clone(frame.Ports[i].Servers)
-		for j := range frame.Ports[i].Servers {
-			certificates := slices.Clone(frame.Ports[i].Servers[j].Certificates)
-			for k := range certificates {
-				certificates[k].PEM = fmt.Sprintf("(%d bytes of PEM)", len(certificates[k].PEM))
-			}
-			frame.Ports[i].Servers[j].Certificates = certificates
-		}
+	certificates, authorities := map[string]model.Certificate{}, map[string]model.Authority{}
+	for _, e := range o.config.Certificates.Sorted() {
+		shown := *e.Value
+		shown.PEM = fmt.Sprintf("(%d bytes of PEM)", len(shown.PEM))
+		certificates[e.Key] = shown
+	}
+	for _, e := range o.config.Authorities.Sorted() {
+		shown := *e.Value
+		shown.PEM = fmt.Sprintf("(%d bytes of PEM)", len(shown.PEM))
+		authorities[e.Key] = shown
 	}
 	text, err := yaml.Marshal(map[string]any{
-		"frame": frame, "hosts": asMap(o.config.Hosts), "parents": asMap(o.config.Parents), "paths": asMap(o.config.Paths),
-		"rules": asMap(o.config.Rules), "backends": asMap(o.config.Backends),
+		"frame": o.config.Frame, "hosts": asMap(o.config.Hosts), "parents": asMap(o.config.Parents), "paths": asMap(o.config.Paths),
+		"rules": asMap(o.config.Rules), "backends": asMap(o.config.Backends), "certificates": certificates, "authorities": authorities,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	var all map[string]any
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	text, err = yaml.Marshal(said(all))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return string(text)
+}
+
+// said leaves out the fields that say nothing, so that a new one changes no case that does not use it.
+func said(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			if field = said(field); field == nil || field == "" || field == false || field == 0.0 && key != "Weight" {
+				delete(value, key)
+				continue
+			}
+			value[key] = field
+		}
+		if len(value) == 0 {
+			return nil
+		}
+	case []any:
+		for i := range value {
+			value[i] = said(value[i])
+		}
+	}
+	return value
 }
 
 func asMap[V comparable](entries table.Table[V]) map[string]V {

@@ -161,7 +161,7 @@ func TestThePrefixAndTheRulesOfADroppedRule(t *testing.T) {
 	if !strings.HasPrefix(message, "Dropped Rule") || !strings.Contains(message, "spec.rules[1]") || strings.Contains(message, "spec.rules[0]") {
 		t.Errorf("the message is %q", message)
 	}
-	if c := condition(conditions, accepted); c.Status != "True" || c.ObservedGeneration != g.Routes[0].Source.Generation {
+	if c := condition(conditions, accepted); c.Status != "True" || c.ObservedGeneration != g.Routes[0].Source.GetGeneration() {
 		t.Errorf("Accepted is %+v", c)
 	}
 }

@@ -158,7 +158,7 @@ func answerOf(config model.Config, target model.Target) Answer {
 	if !found {
 		panic("a target leads to the rule " + target.Rule + ", which is not there")
 	}
-	answer := Answer{Rule: rule, Redirect: rule.Redirect}
+	answer := Answer{Rule: rule, Redirect: rule.Filters.Redirect}
 	for _, share := range rule.Split {
 		if share.Weight > 0 {
 			answer.Split = append(answer.Split, outcome(config, share))
