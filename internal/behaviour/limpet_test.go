@@ -175,14 +175,20 @@ func (w *World) restartLimpet(t testing.TB) {
 	w.Sync(t)
 }
 
-// restart ends Limpet and HAProxy, and starts both again from the files.
-func (w *World) restart(t testing.TB) {
+// stop ends Limpet and HAProxy.
+func (w *World) stop(t testing.TB) {
 	t.Helper()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.limpet.engine.Shutdown(ended); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// restart ends Limpet and HAProxy, and starts both again from the files.
+func (w *World) restart(t testing.TB) {
+	t.Helper()
+	w.stop(t)
 	w.limpet.start(t)
 	w.Sync(t)
 }
