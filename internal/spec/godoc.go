@@ -6,18 +6,28 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
 
-// apis is the folder of the package whose comments are read.
-const apis = "apis/v1"
-
-// roots are the files whose every declaration counts, and those that only conditions name, which no field's type leads to.
-var (
-	rootFiles = []string{apis + "/httproute_types.go", apis + "/gateway_types.go"}
-	rootTypes = []string{"RouteConditionType", "RouteConditionReason", "ReferenceGrant"}
+// The folders of the packages whose comments are read.
+const (
+	apis  = "apis/v1"
+	apisx = "apisx/v1alpha1" // which imports the other, as "v1"
 )
+
+// roots are the files whose every declaration counts, and types that no field's type leads to: those of conditions.
+var (
+	rootFiles = []string{
+		apis + "/httproute_types.go", apis + "/grpcroute_types.go", apis + "/gateway_types.go", apis + "/listenerset_types.go",
+		apis + "/backendtlspolicy_types.go", apisx + "/xbackend_types.go",
+	}
+	rootTypes = []string{"RouteConditionType", "RouteConditionReason", "PolicyConditionType", "PolicyConditionReason", "ReferenceGrant"}
+)
+
+// typeName is a type by the folder of its package and its name.
+type typeName struct{ folder, name string }
 
 // declaration is a type, with the constants of that type, where its comments are.
 type declaration struct {
@@ -54,35 +64,15 @@ func godoc(module fs.FS) ([]Sentence, error) {
 
 type packageComments struct {
 	files   map[string]*ast.File
-	types   map[string]*ast.TypeSpec
-	reached map[string]bool
+	types   map[typeName]*ast.TypeSpec
+	reached map[typeName]bool
 }
 
 func parse(module fs.FS) (*packageComments, error) {
-	p := &packageComments{files: map[string]*ast.File{}, types: map[string]*ast.TypeSpec{}, reached: map[string]bool{}}
-	names, err := fs.Glob(module, apis+"/*_types.go")
-	if err != nil {
-		return nil, err
-	}
-	fset := token.NewFileSet()
-	for _, name := range names {
-		source, err := fs.ReadFile(module, name)
-		if err != nil {
+	p := &packageComments{files: map[string]*ast.File{}, types: map[typeName]*ast.TypeSpec{}, reached: map[typeName]bool{}}
+	for _, folder := range []string{apis, apisx} {
+		if err := p.parseFolder(module, folder); err != nil {
 			return nil, err
-		}
-		file, err := parser.ParseFile(fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		p.files[name] = file
-		for _, d := range file.Decls {
-			if group, ok := d.(*ast.GenDecl); ok {
-				for _, spec := range group.Specs {
-					if t, ok := spec.(*ast.TypeSpec); ok {
-						p.types[t.Name.Name] = t
-					}
-				}
-			}
 		}
 	}
 	for _, name := range rootFiles {
@@ -91,11 +81,49 @@ func parse(module fs.FS) (*packageComments, error) {
 		}
 	}
 	for _, name := range rootTypes {
-		if p.types[name] == nil {
+		if p.types[typeName{apis, name}] == nil {
 			return nil, fmt.Errorf("%s declares no type %s", apis, name)
 		}
 	}
 	return p, nil
+}
+
+func (p *packageComments) parseFolder(module fs.FS, folder string) error {
+	names, err := fs.Glob(module, folder+"/*_types.go")
+	if err != nil {
+		return err
+	}
+	fset := token.NewFileSet()
+	for _, name := range names {
+		source, err := fs.ReadFile(module, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		p.files[name] = file
+		for _, t := range typesOf(file) {
+			p.types[typeName{folder, t.Name.Name}] = t
+		}
+	}
+	return nil
+}
+
+// typesOf are the types that the file declares.
+func typesOf(file *ast.File) []*ast.TypeSpec {
+	var all []*ast.TypeSpec
+	for _, d := range file.Decls {
+		if group, ok := d.(*ast.GenDecl); ok {
+			for _, spec := range group.Specs {
+				if t, ok := spec.(*ast.TypeSpec); ok {
+					all = append(all, t)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // otherFiles names the files that are no roots, sorted.
@@ -112,44 +140,45 @@ func (p *packageComments) otherFiles() []string {
 
 // reach finds the types that the roots lead to.
 func (p *packageComments) reach() {
-	var visit func(name string)
-	visit = func(name string) {
-		t := p.types[name]
-		if t == nil || p.reached[name] {
-			return
-		}
-		p.reached[name] = true
-		ast.Inspect(t.Type, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok {
-				visit(id.Name)
-			}
-			return true
-		})
-	}
 	for _, name := range rootFiles {
-		for _, d := range p.files[name].Decls {
-			if group, ok := d.(*ast.GenDecl); ok {
-				for _, spec := range group.Specs {
-					if t, ok := spec.(*ast.TypeSpec); ok {
-						visit(t.Name.Name)
-					}
-				}
-			}
+		for _, t := range typesOf(p.files[name]) {
+			p.visit(typeName{path.Dir(name), t.Name.Name})
 		}
 	}
 	for _, name := range rootTypes {
-		visit(name)
+		p.visit(typeName{apis, name})
 	}
+}
+
+// visit marks the type and those that it is made of as reached.
+func (p *packageComments) visit(name typeName) {
+	t := p.types[name]
+	if t == nil || p.reached[name] {
+		return
+	}
+	p.reached[name] = true
+	ast.Inspect(t.Type, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if imported, ok := n.X.(*ast.Ident); ok && imported.Name == "v1" {
+				p.visit(typeName{apis, n.Sel.Name})
+			}
+			return false
+		case *ast.Ident:
+			p.visit(typeName{name.folder, n.Name})
+		}
+		return true
+	})
 }
 
 // counts says whether the declaration belongs to what is read.
 func (p *packageComments) counts(file string, spec ast.Spec) bool {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
-		return p.reached[s.Name.Name]
+		return p.reached[typeName{path.Dir(file), s.Name.Name}]
 	case *ast.ValueSpec:
 		id, ok := s.Type.(*ast.Ident)
-		return ok && p.reached[id.Name] || slices.Contains(rootFiles, file)
+		return ok && p.reached[typeName{path.Dir(file), id.Name}] || slices.Contains(rootFiles, file)
 	}
 	return false
 }

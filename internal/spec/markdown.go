@@ -6,8 +6,14 @@ import (
 	"strings"
 )
 
-// gep is the enhancement proposal about session persistence.
-const gep = "geps/gep-1619/index.md"
+// proposals are the enhancement proposals whose text is read.
+var proposals = []string{
+	"geps/gep-1619/index.md", // session persistence
+	"geps/gep-4894/index.md", // backends
+	"geps/gep-1731/index.md", // retries
+	"geps/gep-1742/index.md", // timeouts
+	"geps/gep-1767/index.md", // CORS
+}
 
 var (
 	heading  = regexp.MustCompile(`^(#+)\s+(.*)$`)
@@ -17,13 +23,13 @@ var (
 	nameLine = regexp.MustCompile(`^\s*(\w+)\b`)
 )
 
-// markdown reads the proposal: its prose, the cells of its tables, and the comments in its Go code.
-func markdown(module fs.FS) ([]Sentence, error) {
-	source, err := fs.ReadFile(module, gep)
+// markdown reads a proposal: its prose, the cells of its tables, and the comments in its Go code.
+func markdown(module fs.FS, name string) ([]Sentence, error) {
+	source, err := fs.ReadFile(module, name)
 	if err != nil {
 		return nil, err
 	}
-	r := proposal{}
+	r := proposal{name: name}
 	text := string(source)
 	if head, rest, found := strings.Cut(text, "\n---\n"); found && strings.HasPrefix(head, "---\n") {
 		text = rest // Without the page's own data.
@@ -37,6 +43,7 @@ func markdown(module fs.FS) ([]Sentence, error) {
 
 // proposal is where the reader is.
 type proposal struct {
+	name     string
 	all      []Sentence
 	headings []string
 	prose    []string
@@ -59,7 +66,7 @@ func (r *proposal) line(line string) {
 		return
 	}
 	if r.fence != "" {
-		if r.fence == "go" {
+		if r.fence == "go" || r.fence == "golang" {
 			r.code(line)
 		}
 		return
@@ -87,7 +94,7 @@ func (r *proposal) where() string {
 }
 
 func (r *proposal) flush() {
-	r.all = append(r.all, sentences(gep, r.where(), blocks(r.prose))...)
+	r.all = append(r.all, sentences(r.name, r.where(), blocks(r.prose))...)
 	r.prose, r.comment, r.inType = nil, nil, ""
 }
 
@@ -98,7 +105,7 @@ func (r *proposal) row(line string) {
 	name, _, _ := strings.Cut(first, ": ")
 	for _, cell := range cells {
 		text := link.ReplaceAllString(cell, "$1")
-		r.all = append(r.all, sentences(gep, r.where()+", "+strings.TrimSuffix(name, "."), []block{{text: text}})...)
+		r.all = append(r.all, sentences(r.name, r.where()+", "+strings.TrimSuffix(name, "."), []block{{text: text}})...)
 	}
 }
 
@@ -118,7 +125,7 @@ func (r *proposal) code(line string) {
 			where = r.inType + "." + where
 		}
 	}
-	r.all = append(r.all, sentences(gep, r.where()+", "+where, blocks(r.comment))...)
+	r.all = append(r.all, sentences(r.name, r.where()+", "+where, blocks(r.comment))...)
 	r.comment = nil
 	if line == "}" {
 		r.inType = ""

@@ -34,17 +34,20 @@ func Source(ctx context.Context, root string) (module fs.FS, version string, err
 
 // Extract gives every sentence of the specification that lays a duty on someone, once each, in the order of the text.
 func Extract(module fs.FS) ([]Sentence, error) {
-	comments, err := godoc(module)
+	text, err := godoc(module)
 	if err != nil {
 		return nil, err
 	}
-	prose, err := markdown(module)
-	if err != nil {
-		return nil, err
+	for _, name := range proposals {
+		prose, err := markdown(module, name)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, prose...)
 	}
 	var all []Sentence
 	seen := map[string]bool{}
-	for _, s := range append(comments, prose...) {
+	for _, s := range text {
 		if !seen[s.ID] {
 			seen[s.ID] = true
 			all = append(all, s)

@@ -55,14 +55,19 @@ func TestTheSourcesAreWhatTheyWere(t *testing.T) {
 	}
 	for file, least := range map[string]int{
 		"apis/v1/httproute_types.go": 100, "apis/v1/gateway_types.go": 100, "apis/v1/shared_types.go": 50,
+		"apis/v1/grpcroute_types.go": 50, "apis/v1/listenerset_types.go": 40, "apis/v1/backendtlspolicy_types.go": 25,
+		"apisx/v1alpha1/xbackend_types.go": 15, "apis/v1/policy_types.go": 20,
 		"apis/v1/object_reference_types.go": 5, "apis/v1/referencegrant_types.go": 3, "geps/gep-1619/index.md": 50,
+		"geps/gep-4894/index.md": 30, "geps/gep-1731/index.md": 30, "geps/gep-1742/index.md": 5, "geps/gep-1767/index.md": 15,
 	} {
 		if count[file] < least {
 			t.Errorf("%s has %d sentences in %s, want at least %d", file, count[file], version, least)
 		}
 	}
-	if _, found := count["apis/v1/udproute_types.go"]; found {
-		t.Error("a type that nothing leads to is read")
+	for _, file := range []string{"apis/v1/udproute_types.go", "apisx/v1alpha1/xmesh_types.go"} {
+		if count[file] > 0 {
+			t.Errorf("%s, to whose types nothing leads, is read", file)
+		}
 	}
 }
 
@@ -86,14 +91,20 @@ func TestSplit(t *testing.T) {
 
 // sourceFile is a module whose file holds the comment and the declaration.
 func sourceFile(comment string) fstest.MapFS {
-	return fstest.MapFS{
-		rootFiles[0]: {Data: []byte("package v1\n\n" + comment)},
-		rootFiles[1]: {Data: []byte("package v1\n\ntype RouteConditionType string\ntype RouteConditionReason string\n" +
-			"type ReferenceGrant struct{}\n")},
+	module := fstest.MapFS{
+		apis + "/policy_types.go": {Data: []byte("package v1\n\ntype RouteConditionType string\ntype RouteConditionReason string\n" +
+			"type PolicyConditionType string\ntype PolicyConditionReason string\ntype ReferenceGrant struct{}\n")},
 		apis + "/more_types.go": {Data: []byte("package v1\n\n// It must be reached.\ntype Reached string\n\nconst (\n" +
 			"\t// A constant should be reached.\n\tOne Reached = \"1\"\n)\n\n// It must not be reached.\ntype Unreached string\n")},
-		gep: {Data: []byte("# Title\n")},
 	}
+	for _, name := range rootFiles {
+		module[name] = &fstest.MapFile{Data: []byte("package v1\n")}
+	}
+	module[rootFiles[0]].Data = []byte("package v1\n\n" + comment)
+	for _, name := range proposals {
+		module[name] = &fstest.MapFile{Data: []byte("# Title\n")}
+	}
+	return module
 }
 
 func TestComments(t *testing.T) {
@@ -152,15 +163,25 @@ func check(t *testing.T, module fstest.MapFS, want []string) {
 	}
 }
 
+// TestImportedTypes has a type of one package that is made of one of the other, and each has one of the same name.
+func TestImportedTypes(t *testing.T) {
+	t.Parallel()
+	module := sourceFile("type T string\n")
+	module[apisx+"/xbackend_types.go"].Data = []byte("package v1alpha1\n\n// X must be.\ntype X struct {\n\tF v1.Reached\n\tG metav1.Unreached\n\tH Other\n}\n")
+	module[apisx+"/shared_types.go"] = &fstest.MapFile{Data: []byte("package v1alpha1\n\n// It must not be reached.\ntype Reached string\n\n" +
+		"// Other must be.\ntype Other string\n")}
+	check(t, module, []string{"X: X must be.", "Reached: It must be reached.", "One: A constant should be reached.", "Other: Other must be."})
+}
+
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	module := sourceFile("type T string\n")
-	module[gep].Data = []byte("---\ntitle: must\n---\n\n# One\n\nIt [must](link) be.\nIt is.\n\n## Two\n\n- [x] It should.\n\n" +
+	module[proposals[0]].Data = []byte("---\ntitle: must\n---\n\n# One\n\nIt [must](link) be.\nIt is.\n\n## Two\n\n- [x] It should.\n\n" +
 		"| what | MUST |\n|---|---|\n| Case: it is so. | A MUST. B is. C MUST. |\n\n" +
-		"```yaml\nmust: not\n```\n\n```go\n// T must.\ntype T struct {\n    // F must.\n    //\n    // +optional\n    F string\n}\n```\n\n# Three\n\nIt must.\n")
+		"```yaml\nmust: not\n```\n\n```golang\n// U must.\ntype U string\n```\n\n```go\n// T must.\ntype T struct {\n    // F must.\n    //\n    // +optional\n    F string\n}\n```\n\n# Three\n\nIt must.\n")
 	check(t, module, []string{
 		"One: It must be.", "Two: It should.", "Two, what: MUST", "Two, Case: A MUST.", "Two, Case: C MUST.",
-		"Two, T: T must.", "Two, T.F: F must.", "Three: It must.",
+		"Two, U: U must.", "Two, T: T must.", "Two, T.F: F must.", "Three: It must.",
 	})
 }
 
