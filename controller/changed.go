@@ -22,6 +22,7 @@ func changedObjects(old, now cluster.Snapshot) []string {
 	all = appendChanged(all, "Service", old.Services, now.Services)
 	all = appendChanged(all, "EndpointSlice", old.EndpointSlices, now.EndpointSlices)
 	all = appendChanged(all, "Secret", old.Secrets, now.Secrets)
+	all = appendChanged(all, "ConfigMap", old.ConfigMaps, now.ConfigMaps)
 	before := map[any]bool{}
 	for _, other := range old.Others {
 		before[other] = true

@@ -56,6 +56,7 @@ var (
 		{name: "Namespace", versions: []string{"v1"}, clusterScoped: true, names: label, decode: typed[corev1.Namespace], finish: labelNamespace},
 		{name: "Service", versions: []string{"v1"}, names: label, decode: typed[corev1.Service]},
 		{name: "Secret", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.Secret], finish: mergeStringData},
+		{name: "ConfigMap", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.ConfigMap]},
 		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain, decode: typed[discoveryv1.EndpointSlice]},
 	}
 )

@@ -129,6 +129,7 @@ func (m *merger) snapshot(old Snapshot) Snapshot {
 		Services:        relist[*corev1.Service](old.Services, byKind["Service"]),
 		EndpointSlices:  relist[*discoveryv1.EndpointSlice](old.EndpointSlices, byKind["EndpointSlice"]),
 		Secrets:         relist[*corev1.Secret](old.Secrets, byKind["Secret"]),
+		ConfigMaps:      relist[*corev1.ConfigMap](old.ConfigMaps, byKind["ConfigMap"]),
 		Others:          reorder(old.Others, others),
 	}
 }
@@ -177,5 +178,6 @@ func (s Snapshot) same(other Snapshot) bool {
 	return s.GatewayClasses.Same(other.GatewayClasses) && s.Gateways.Same(other.Gateways) &&
 		s.HTTPRoutes.Same(other.HTTPRoutes) && s.ReferenceGrants.Same(other.ReferenceGrants) &&
 		s.Namespaces.Same(other.Namespaces) && s.Services.Same(other.Services) &&
-		s.EndpointSlices.Same(other.EndpointSlices) && s.Secrets.Same(other.Secrets) && slices.Equal(s.Others, other.Others)
+		s.EndpointSlices.Same(other.EndpointSlices) && s.Secrets.Same(other.Secrets) &&
+		s.ConfigMaps.Same(other.ConfigMaps) && slices.Equal(s.Others, other.Others)
 }

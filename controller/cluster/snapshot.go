@@ -26,6 +26,7 @@ type Snapshot struct {
 	Services        Objects[*corev1.Service]
 	EndpointSlices  Objects[*discoveryv1.EndpointSlice]
 	Secrets         Objects[*corev1.Secret]
+	ConfigMaps      Objects[*corev1.ConfigMap]
 	// Others are the objects of all other kinds, as they were written, sorted by kind, namespace and name.
 	Others []*unstructured.Unstructured
 }

@@ -69,6 +69,7 @@ type objects struct {
 	services   []*corev1.Service
 	slices     []*discoveryv1.EndpointSlice
 	secrets    []*corev1.Secret
+	configMaps []*corev1.ConfigMap
 	others     []*unstructured.Unstructured
 }
 
@@ -77,7 +78,8 @@ func (o *objects) snapshot() cluster.Snapshot {
 		GatewayClasses: cluster.NewObjects(o.classes...), Gateways: cluster.NewObjects(o.gateways...),
 		HTTPRoutes: cluster.NewObjects(o.routes...), ReferenceGrants: cluster.NewObjects(o.grants...),
 		Namespaces: cluster.NewObjects(o.namespaces...), Services: cluster.NewObjects(o.services...),
-		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...), Others: o.others,
+		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...),
+		ConfigMaps: cluster.NewObjects(o.configMaps...), Others: o.others,
 	}
 }
 
@@ -104,6 +106,8 @@ func (o *objects) add(document string) error {
 		return decode(document, &o.slices)
 	case "Secret":
 		return decode(document, &o.secrets)
+	case "ConfigMap":
+		return decode(document, &o.configMaps)
 	}
 	other := &unstructured.Unstructured{}
 	err := yaml.Unmarshal([]byte(document), &other.Object)
