@@ -66,6 +66,8 @@ type Controller struct {
 	failures int
 	// listening is where each Gateway was last said to listen.
 	listening map[*graph.Gateway]string
+	// expired are the certificates that were said to be.
+	expired map[*graph.Certificate]bool
 }
 
 // New returns a Controller that has done nothing yet.
@@ -102,8 +104,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	go func() { ended <- c.options.Source.Run(ctx, snapshots.put) }()
 	retry := time.NewTimer(0)
 	<-retry.C
+	hour := time.NewTicker(time.Hour)
+	defer hour.Stop()
 	for {
-		// Four things can happen: the objects changed, the Engine did something by itself, it is time to try again, or all ends.
+		// Five things can happen: the objects changed, the Engine did something by itself, it is time to try again or to look
+		// for what has expired, or all ends.
 		select {
 		case s := <-snapshots.mail:
 			_ = c.Step(ctx, s)
@@ -111,6 +116,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.reported(ctx, r)
 		case <-retry.C:
 			c.again(ctx)
+		case <-hour.C:
+			c.expire(ctx)
 		case err := <-ended:
 			return ignoreCanceled(err)
 		}

@@ -70,3 +70,23 @@ func (c *Controller) logListening(now *graph.Graph, leftOut map[model.Owner]stri
 	}
 	c.listening = listening
 }
+
+// logExpired warns once of each certificate whose time is over: the status says so too, but nothing of it fails.
+func (c *Controller) logExpired(now *graph.Graph, at time.Time) {
+	expired := map[*graph.Certificate]bool{}
+	for _, gateway := range now.Gateways {
+		for _, listener := range gateway.Listeners {
+			for _, certificate := range listener.Certificates {
+				if expired[certificate] || !at.After(certificate.NotAfter) {
+					continue
+				}
+				expired[certificate] = true
+				if !c.expired[certificate] {
+					c.log.Warn("a certificate has expired: it is served all the same, replace it",
+						"secret", certificate.Secret.String(), "expired", certificate.NotAfter.UTC().Format(time.RFC3339))
+				}
+			}
+		}
+	}
+	c.expired = expired
+}

@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/graph"
@@ -44,7 +45,7 @@ func NewPreview(s cluster.Snapshot, g graph.Options, t translate.Options, settin
 	if renderErr != nil {
 		return nil, renderErr
 	}
-	p.Updates = stages.status(w, status.Result{Running: w.graph, LeftOut: p.LeftOut})
+	p.Updates = stages.status(w, status.Result{Running: w.graph, LeftOut: p.LeftOut, Now: time.Now()})
 	status.Sort(p.Updates)
 	return p, nil
 }

@@ -33,6 +33,13 @@ func (c *Controller) again(ctx context.Context) {
 	}
 }
 
+// expire says anew what only time has changed.
+func (c *Controller) expire(ctx context.Context) {
+	if c.wanted != nil {
+		_ = c.writeStatus(ctx)
+	}
+}
+
 func (c *Controller) apply(ctx context.Context, start time.Time) error {
 	applying, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -79,6 +86,8 @@ func (c *Controller) settle(ctx context.Context, r dataplane.Result, took time.D
 }
 
 func (c *Controller) writeStatus(ctx context.Context) error {
+	c.result.Now = time.Now()
+	c.logExpired(c.wanted.graph, c.result.Now)
 	var err error
 	if panicked := protect(func() {
 		err = c.options.Status.Write(ctx, c.pipeline.status(c.wanted, c.result))

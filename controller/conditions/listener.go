@@ -1,6 +1,8 @@
 package conditions
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -45,10 +47,10 @@ func ListenerOverlappingHostnames(generation int64, message string) metav1.Condi
 		generation, message)
 }
 
-// ListenerProgrammed says that HAProxy serves the listener.
-func ListenerProgrammed(generation int64) metav1.Condition {
+// ListenerProgrammed says that HAProxy serves the listener, with a warning if there is one.
+func ListenerProgrammed(generation int64, warning string) metav1.Condition {
 	return isTrue(gatewayv1.ListenerConditionProgrammed, gatewayv1.ListenerReasonProgrammed, generation,
-		"HAProxy serves the listener.")
+		strings.TrimSpace("HAProxy serves the listener. "+warning))
 }
 
 // ListenerNotProgrammed says why HAProxy does not serve the listener.

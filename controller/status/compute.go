@@ -2,6 +2,7 @@ package status
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -18,6 +19,8 @@ type Result struct {
 	LeftOut map[model.Owner]string
 	// Problem says why HAProxy does not serve the latest Graph; "" if it does.
 	Problem string
+	// Now is the time at which certificates have expired or not; without it, none has.
+	Now time.Time
 }
 
 // Computer computes Updates, and remembers them to save work: a fresh one computes equal ones. An Update that did not

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -32,6 +33,8 @@ type listenerInput struct {
 	// unbound says which of its addresses cannot be bound, and nowhere that none can.
 	unbound string
 	nowhere bool
+	// expired names the certificates whose time is over.
+	expired string
 }
 
 func (i gatewayInput) equal(o gatewayInput) bool {
@@ -48,7 +51,7 @@ func gatewayInputOf(g *graph.Graph, gateway *graph.Gateway, r Result) gatewayInp
 		input.leftOut = r.LeftOut[model.Owner("Gateway "+gateway.Key().String())]
 	}
 	for _, listener := range gateway.Listeners {
-		one := listenerInput{attached: g.AttachedRoutes(listener)}
+		one := listenerInput{attached: g.AttachedRoutes(listener), expired: expired(listener, r.Now)}
 		if len(r.LeftOut) > 0 {
 			one.leftOut = listenerLeftOut(listener, r.LeftOut)
 			one.unbound = unbound(listener, r.LeftOut)
@@ -240,8 +243,20 @@ func listenerConditions(listener *graph.Listener, of gatewayInput, input listene
 	case why != "":
 		return set(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonInvalid, why))
 	default:
-		return set(list, conditions.ListenerProgrammed(generation))
+		return set(list, conditions.ListenerProgrammed(generation, input.expired))
 	}
+}
+
+// expired is a warning for the certificates of a listener whose time is over, which are served all the same; "" if none is.
+func expired(listener *graph.Listener, now time.Time) string {
+	var all []string
+	for _, certificate := range listener.Certificates {
+		if !now.IsZero() && now.After(certificate.NotAfter) {
+			all = append(all, "The certificate in Secret "+certificate.Secret.String()+" expired on "+
+				certificate.NotAfter.UTC().Format(time.DateOnly)+": it is served all the same, replace it.")
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // withProgrammed sees to it that a listener that is not served says so, also where the reason lies with its Gateway.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
@@ -296,6 +297,25 @@ func TestWhatDidNotChangeIsTheSameUpdate(t *testing.T) {
 		if (bad[object] == update) != (object.Name != "a") || !Equal(good[object], update) {
 			t.Errorf("%s: what is left out leaks", object)
 		}
+	}
+}
+
+func TestACertificateExpiresWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+
+	s, c := newStage(t), NewComputer(graph.DefaultControllerName)
+	g := s.build(base)
+	over := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	g.Gateways[0].Listeners[1].Certificates = []*graph.Certificate{{Secret: types.NamespacedName{Namespace: "a", Name: "b"}, NotAfter: over}}
+	for _, now := range []time.Time{{}, over.Add(-time.Second), over} {
+		wantLines(t, c.Compute(g, Result{Running: g, Now: now}), "Gateway default/gw|listener other|Programmed=True Programmed|HAProxy serves the listener.")
+	}
+	updates := c.Compute(g, Result{Running: g, Now: over.Add(time.Second)})
+	wantLines(t, updates,
+		"Gateway default/gw|listener other|Programmed=True Programmed|HAProxy serves the listener. The certificate in Secret a/b expired on 2026-02-03: it is served all the same, replace it.",
+		"Gateway default/gw|listener http|Programmed=True Programmed|HAProxy serves the listener.")
+	if later := c.Compute(g, Result{Running: g, Now: over.Add(time.Hour)}); later[1] != updates[1] {
+		t.Error("time alone makes another Update")
 	}
 }
 

@@ -52,6 +52,7 @@ type limpetOptions struct {
 	problems bool
 	names    []byte
 	sign     []keys.SignKey
+	level    slog.Level
 }
 
 // Keys for tokens.
@@ -77,7 +78,7 @@ func (l *limpet) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger := slog.New(slog.NewTextHandler(l.log, nil))
+	logger := slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: l.options.level}))
 	l.engine, err = dataplane.New(dataplane.Options{
 		Dir: l.dir, Binary: haproxytest.Binary(t), Logger: logger, ReloadEvery: 10 * time.Millisecond,
 		Render: func(config model.Config, place placement.Placement) (files.Set, []dataplane.Fault, error) {
@@ -95,7 +96,7 @@ func (l *limpet) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.files = cluster.NewFiles(cluster.FilesOptions{Paths: []string{l.objects}})
+	l.files = cluster.NewFiles(cluster.FilesOptions{Paths: []string{l.objects}, Log: logger})
 	l.controller = controller.New(controller.Options{
 		Engine: engine{l}, Status: statuses{l}, Log: logger,
 		Graph:     graph.Options{DefaultAddress: l.address, PortOffset: portOffset},
@@ -162,6 +163,25 @@ func (w *World) condition(t testing.TB, object, kind string) metav1.Condition {
 		}
 	}
 	t.Fatalf("%s has no condition %s", object, kind)
+	return metav1.Condition{}
+}
+
+// listenerCondition is a condition of one listener of a Gateway.
+func (w *World) listenerCondition(t testing.TB, gateway, listener, kind string) metav1.Condition {
+	t.Helper()
+	for _, update := range w.limpet.status {
+		if update.Object.String() != "Gateway default/"+gateway {
+			continue
+		}
+		for _, section := range update.Sections() {
+			for _, condition := range section.Conditions {
+				if section.Name == "listener "+listener && condition.Type == kind {
+					return condition
+				}
+			}
+		}
+	}
+	t.Fatalf("listener %s of %s has no condition %s", listener, gateway, kind)
 	return metav1.Condition{}
 }
 
