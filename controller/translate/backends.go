@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,9 +17,34 @@ import (
 // maxServerID is the largest id that a server can have.
 const maxServerID = math.MaxInt32
 
+// backendVariant is a backend and how it is spoken to, where that is not the backend's own matter alone: each variant is
+// an entry of Config.Backends. It must stay small: what differs between two of its values costs a slot.
+type backendVariant struct {
+	key graph.BackendKey
+	// http2 is what a GRPCRoute infers for its backends.
+	http2 bool
+	retry model.Retry
+}
+
+// name is how people know the variant, and its key: rules that ask for the same share it.
+func (v backendVariant) name() string {
+	name := backendName(v.key)
+	if v.http2 {
+		name += " http2"
+	}
+	if !v.retry.Set {
+		return name
+	}
+	name += " retry " + strconv.Itoa(v.retry.Attempts)
+	if v.retry.Codes != "" {
+		name += " on " + v.retry.Codes
+	}
+	return name
+}
+
 // backends are those that routes use, each with the number of routes that do.
 type backends struct {
-	byKey map[graph.BackendKey]*usedBackend
+	byVariant map[backendVariant]*usedBackend
 	// byService finds those of a Service by its namespace and name.
 	byService map[types.NamespacedName][]*usedBackend
 	// inUse are all of them, side by side: to walk them is quicker than to walk a map.
@@ -28,8 +54,10 @@ type backends struct {
 }
 
 type usedBackend struct {
-	key   graph.BackendKey
-	name  string
+	backendVariant
+
+	// id is the variant's name.
+	id    string
 	users int
 	// place is where it stands in inUse.
 	place int
@@ -48,15 +76,15 @@ type backendSource interface {
 }
 
 func newBackends() backends {
-	return backends{byKey: map[graph.BackendKey]*usedBackend{}, byService: map[types.NamespacedName][]*usedBackend{}}
+	return backends{byVariant: map[backendVariant]*usedBackend{}, byService: map[types.NamespacedName][]*usedBackend{}}
 }
 
 // use counts a route that uses the backend.
-func (b *backends) use(key graph.BackendKey) {
-	used := b.byKey[key]
+func (b *backends) use(variant backendVariant) {
+	used := b.byVariant[variant]
 	if used == nil {
-		used = &usedBackend{key: key, name: backendName(key), place: len(b.inUse)}
-		b.byKey[key] = used
+		used = &usedBackend{backendVariant: variant, id: variant.name(), place: len(b.inUse)}
+		b.byVariant[variant] = used
 		b.inUse = append(b.inUse, used)
 		b.byService[used.service()] = append(b.byService[used.service()], used)
 		b.touched = append(b.touched, used)
@@ -65,8 +93,8 @@ func (b *backends) use(key graph.BackendKey) {
 }
 
 // release ends a use.
-func (b *backends) release(key graph.BackendKey) {
-	used := b.byKey[key]
+func (b *backends) release(variant backendVariant) {
+	used := b.byVariant[variant]
 	if used.users--; used.users == 0 {
 		b.touched = append(b.touched, used)
 	}
@@ -97,7 +125,7 @@ func (b *backends) settle(n namer, source backendSource, suspects iter.Seq[types
 }
 
 func (b *backends) drop(used *usedBackend, changed *changes) {
-	delete(b.byKey, used.key)
+	delete(b.byVariant, used.backendVariant)
 	last := b.inUse[len(b.inUse)-1]
 	b.inUse[used.place], last.place = last, used.place
 	b.inUse = b.inUse[:len(b.inUse)-1]
@@ -105,7 +133,7 @@ func (b *backends) drop(used *usedBackend, changed *changes) {
 	if b.byService[used.service()] = rest; len(rest) == 0 {
 		delete(b.byService, used.service())
 	}
-	set(&changed.backends, used.name, nil)
+	set(&changed.backends, used.id, nil)
 }
 
 // refresh makes the backend anew if the graph did.
@@ -115,14 +143,15 @@ func (n namer) refresh(used *usedBackend, source backendSource, changed *changes
 		return
 	}
 	used.source, used.made = now, true
-	set(&changed.backends, used.name, n.backend(used, now))
+	set(&changed.backends, used.id, n.backend(used, now))
 }
 
 // backend is the model's. One that the graph does not know (any more) has no endpoint: 503, until the route says so too.
 func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend {
-	b := &model.Backend{Name: used.name, Owner: backendOwner(used.key)}
+	b := &model.Backend{Name: used.id, Owner: backendOwner(used.key), HTTP2: used.http2, Retry: used.retry}
 	if source != nil {
 		b.Endpoints = n.endpoints(source.Endpoints)
+		b.HTTP2 = b.HTTP2 || source.HTTP2
 	}
 	return b
 }

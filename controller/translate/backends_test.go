@@ -133,3 +133,43 @@ func TestABackendKeepsItsPointerWhileTheGraphsDoes(t *testing.T) {
 		t.Errorf("without routes there are %v and %v", gone.Backends.Sorted(), gone.Hosts.Sorted())
 	}
 }
+
+func TestRulesThatAskForTheSameShareABackend(t *testing.T) {
+	t.Parallel()
+
+	retrying := func(rule *graph.Rule, attempts int, codes ...int) *graph.Rule {
+		rule.Retry = &graph.Retry{Attempts: attempts, Codes: codes}
+		return rule
+	}
+	w := oneGateway(on(""))
+	w.route("http", "a.com", to("a", prefix("/1")), retrying(to("a", prefix("/2")), 3, 500, 503),
+		retrying(to("a", prefix("/3")), 3, 500, 503), retrying(to("a", prefix("/4")), 0), retrying(to("a:0 b", prefix("/5")), 3))
+	w.route("grpc", "b.com", to("a")).Kind = "GRPCRoute"
+	config := w.config(testTranslator())
+	got := map[string]model.Backend{}
+	for _, entry := range config.Backends.Sorted() {
+		got[entry.Key] = model.Backend{HTTP2: entry.Value.HTTP2, Retry: entry.Value.Retry}
+	}
+	want := map[string]model.Backend{
+		"Service/default/a/80":                    {},
+		"Service/default/a/80 http2":              {HTTP2: true},
+		"Service/default/a/80 retry 0":            {Retry: model.Retry{Set: true}},
+		"Service/default/a/80 retry 3":            {Retry: model.Retry{Set: true, Attempts: 3}},
+		"Service/default/a/80 retry 3 on 500 503": {Retry: model.Retry{Set: true, Attempts: 3, Codes: "500 503"}},
+		"Service/default/b/80 retry 3":            {Retry: model.Retry{Set: true, Attempts: 3}},
+	}
+	if diff := difference(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARetryStanzaMovesNoSession(t *testing.T) {
+	t.Parallel()
+
+	before := sessionsOf(t, sticky(to("a b"), cookie("c")))
+	rule := sticky(to("a b"), cookie("c"))
+	rule.Retry = &graph.Retry{Attempts: 2}
+	if diff := difference(before, sessionsOf(t, rule)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -15,7 +15,7 @@ type route struct {
 	matches  []*match
 	entries  []*pathEntry
 	rules    map[string]*model.Rule
-	backends []graph.BackendKey
+	backends []backendVariant
 }
 
 // compareRoutes tells which routes are gone and which ones are new, by comparing the pointers of the last Graph's routes and
@@ -88,8 +88,8 @@ func (t *Translator) add(r *route, changed *changes) {
 	for id, rule := range r.rules {
 		changed.rules[id] = rule
 	}
-	for _, key := range r.backends {
-		t.backends.use(key)
+	for _, variant := range r.backends {
+		t.backends.use(variant)
 	}
 	for _, host := range r.hosts {
 		for _, m := range r.matches {
@@ -103,8 +103,8 @@ func (t *Translator) remove(r *route, changed *changes) {
 	for id := range r.rules {
 		changed.rules[id] = nil
 	}
-	for _, key := range r.backends {
-		t.backends.release(key)
+	for _, variant := range r.backends {
+		t.backends.release(variant)
 	}
 	for _, entry := range r.entries {
 		t.paths.drop(entry, r)

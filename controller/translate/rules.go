@@ -2,6 +2,8 @@ package translate
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -30,16 +32,38 @@ func (r *route) useBackends(rule *graph.Rule) {
 		return
 	}
 	for _, ref := range rule.Backends {
-		if !ref.Invalid && !slices.Contains(r.backends, ref.Backend) {
-			r.backends = append(r.backends, ref.Backend)
+		if !ref.Invalid {
+			r.useBackend(r.variant(rule, ref.Backend))
 		}
 	}
+}
+
+func (r *route) useBackend(variant backendVariant) {
+	if !slices.Contains(r.backends, variant) {
+		r.backends = append(r.backends, variant)
+	}
+}
+
+// variant is how a rule speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
+func (r *route) variant(rule *graph.Rule, key graph.BackendKey) backendVariant {
+	return backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: retry(rule.Retry)}
+}
+
+func retry(source *graph.Retry) model.Retry {
+	if source == nil {
+		return model.Retry{}
+	}
+	codes := make([]string, len(source.Codes))
+	for i, code := range source.Codes {
+		codes[i] = strconv.Itoa(code)
+	}
+	return model.Retry{Set: true, Attempts: source.Attempts, Codes: strings.Join(codes, " ")}
 }
 
 // target is the backend itself where a rule has nothing more to say, else the rule, which is made for the first match.
 func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Target {
 	if plain(rule) {
-		return model.Target{Backend: backendName(rule.Backends[0].Backend)}
+		return model.Target{Backend: r.variant(rule, rule.Backends[0].Backend).name()}
 	}
 	if replacesPrefix(rule) {
 		id = id.with("prefix", m.Path) // what is replaced differs from match to match
@@ -60,7 +84,7 @@ func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) 
 		made.Filters.Redirect = redirect(rule.Filters.Redirect, m)
 	default:
 		made.Filters.Request = headerChange(rule.Filters.RequestHeaders)
-		made.Split = split(rule, id)
+		made.Split = r.split(rule, id)
 	}
 	return made
 }
@@ -87,7 +111,7 @@ func noBackend() []model.Share { return []model.Share{{Weight: 1}} }
 // split gives every backendRef its share. Without a valid one everything gets 500. Without any weight everything gets 500
 // too: "if weight is set to 0, no traffic should be forwarded for this entry". The shares stay beside it, so that the next
 // weight finds their endpoints in place.
-func split(rule *graph.Rule, id identity) []model.Share {
+func (r *route) split(rule *graph.Rule, id identity) []model.Share {
 	var shares []model.Share
 	valid, total := false, 0
 	for i := range rule.Backends {
@@ -96,7 +120,7 @@ func split(rule *graph.Rule, id identity) []model.Share {
 		share := model.Share{Weight: uint32(max(ref.Weight, 0))}
 		if !ref.Invalid {
 			valid = true
-			share.Backend = backendName(ref.Backend)
+			share.Backend = r.variant(rule, ref.Backend).name()
 			share.Filters.Request = headerChange(ref.Filters.RequestHeaders)
 			share.Session = session(rule, id, ref.Backend)
 		}

@@ -105,7 +105,7 @@ func TestNothingIsRememberedOfWhatIsGone(t *testing.T) {
 	w.config(translator)
 	for what, count := range map[string]int{
 		"paths": len(translator.paths.entries), "refusals": len(translator.paths.refusals), "refusing": len(translator.paths.refusing),
-		"backends": len(translator.backends.byKey), "services": len(translator.backends.byService), "backends in use": len(translator.backends.inUse), "routes": len(translator.routes),
+		"backends": len(translator.backends.byVariant), "services": len(translator.backends.byService), "backends in use": len(translator.backends.inUse), "routes": len(translator.routes),
 	} {
 		if count != 0 {
 			t.Errorf("%d %s are remembered", count, what)
