@@ -23,6 +23,10 @@ const TypeIgnored = "limpet.dev/Ignored"
 // ReasonNotBuilt is the reason of TypeIgnored.
 const ReasonNotBuilt = "NotBuilt"
 
+// ReasonUnusableCertificate is a reason of our own: a certificate can be read, but OpenSSL would not take it for this. The
+// specification asks for such a reason where an implementation looks further than whether a reference can be resolved.
+const ReasonUnusableCertificate = "UnusableCertificate"
+
 // Ignored says which fields of an object that is served otherwise are not honoured.
 func Ignored(generation int64, message string) metav1.Condition {
 	return isTrue(TypeIgnored, ReasonNotBuilt, generation, message)

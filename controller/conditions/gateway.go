@@ -32,6 +32,13 @@ func GatewayRefsNotResolved(generation int64, reason gatewayv1.GatewayConditionR
 	return isFalse(gatewayv1.GatewayConditionResolvedRefs, reason, generation, message)
 }
 
+// GatewayInsecureFrontendValidation says where clients are served whose certificate is not valid. It must not be set when it
+// is not so.
+func GatewayInsecureFrontendValidation(generation int64, message string) metav1.Condition {
+	return isTrue(gatewayv1.GatewayConditionInsecureFrontendValidationMode, gatewayv1.GatewayReasonConfigurationChanged,
+		generation, message)
+}
+
 // GatewayProgrammed says that HAProxy serves the Gateway.
 func GatewayProgrammed(generation int64) metav1.Condition {
 	return isTrue(gatewayv1.GatewayConditionProgrammed, gatewayv1.GatewayReasonProgrammed, generation,

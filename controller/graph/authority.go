@@ -14,6 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/conditions"
 )
 
 const (
@@ -31,6 +32,7 @@ const (
 	authorityNotPermitted authorityReason = authorityReason(gatewayv1.ListenerReasonRefNotPermitted)
 	authorityKind         authorityReason = authorityReason(gatewayv1.ListenerReasonInvalidCACertificateKind)
 	authorityInvalid      authorityReason = authorityReason(gatewayv1.ListenerReasonInvalidCACertificateRef)
+	authorityUnusable     authorityReason = conditions.ReasonUnusableCertificate
 )
 
 // authorities remembers what each ConfigMap held, and the Authorities that were made of them.
@@ -113,7 +115,11 @@ func (r *authorityReader) follow(
 	}
 	content := r.bundle(held)
 	if content.err != nil {
-		return "", nil, &problem[authorityReason]{authorityInvalid, fmt.Sprintf("ConfigMap %s %s", name, content.err)}
+		reason := authorityInvalid
+		if errors.As(content.err, new(*unusableError)) {
+			reason = authorityUnusable
+		}
+		return "", nil, &problem[authorityReason]{reason, fmt.Sprintf("ConfigMap %s %s", name, content.err)}
 	}
 	return "ConfigMap " + name.String(), content.certificates, nil
 }
@@ -187,9 +193,9 @@ func checkAuthority(der []byte) error {
 	case err != nil:
 		return fmt.Errorf("cannot be read: %w", err)
 	case certificate.Version >= 3 && !certificate.IsCA:
-		return errors.New("is not a CA's: its basic constraints do not say CA:TRUE")
+		return &unusableError{"is not a CA's: its basic constraints do not say CA:TRUE"}
 	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
-		return errors.New("is not a CA's: its key usage does not allow it to sign certificates")
+		return &unusableError{"is not a CA's: its key usage does not allow it to sign certificates"}
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func authorityWorld(remembered *authorities, grants grants) *authorityReader {
 	return &authorityReader{
 		authorities: remembered, grants: grants, used: make(map[types.NamespacedName]*corev1.ConfigMap),
 		configMaps: cluster.NewObjects(named("default", "ca", twoAuthorities()[0]), named("default", "two", twoAuthorities()[1]),
-			named("default", "bad", "hello"), named("certs", "ca", twoAuthorities()[1])),
+			named("default", "bad", "hello"), named("default", "leaf", goodPair().crt), named("certs", "ca", twoAuthorities()[1])),
 	}
 }
 
@@ -143,6 +143,7 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 		{"one twice", []gatewayv1.ObjectReference{one, one}, nil, "ConfigMap default/ca", ""},
 		{"one that is missing", []gatewayv1.ObjectReference{authorityRef("ConfigMap", "gone", "")}, nil, "", "InvalidCACertificateRef"},
 		{"one that is broken", []gatewayv1.ObjectReference{authorityRef("ConfigMap", "bad", "")}, nil, "", "InvalidCACertificateRef"},
+		{"one that is no CA's", []gatewayv1.ObjectReference{authorityRef("ConfigMap", "leaf", "")}, nil, "", "UnusableCertificate"},
 		{"one of two", []gatewayv1.ObjectReference{authorityRef("ConfigMap", "bad", ""), one}, nil, "ConfigMap default/ca", "InvalidCACertificateRef"},
 		{"another kind", []gatewayv1.ObjectReference{authorityRef("Secret", "ca", "")}, nil, "", "InvalidCACertificateKind"},
 		{"another group", []gatewayv1.ObjectReference{group}, nil, "", "InvalidCACertificateKind"},

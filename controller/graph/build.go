@@ -36,6 +36,9 @@ type Builder struct {
 	grants       grants
 	certificates certificates
 	usedSecrets  map[types.NamespacedName]*corev1.Secret
+	// authorities are the CA certificates that Gateways refer to.
+	authorities    *authorities
+	usedConfigMaps map[types.NamespacedName]*corev1.ConfigMap
 	// gateways are sorted by age, byName leads to the same ones.
 	gateways  []*Gateway
 	byName    map[types.NamespacedName]*Gateway
@@ -53,7 +56,8 @@ func NewBuilder(options Options) *Builder {
 	if !options.DefaultAddress.IsValid() {
 		options.DefaultAddress = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	return &Builder{options: options, certificates: make(certificates), others: &others{}, routes: newRoutes()}
+	return &Builder{options: options, certificates: make(certificates), authorities: newAuthorities(),
+		others: &others{}, routes: newRoutes()}
 }
 
 // Build says what the objects of a Snapshot mean.
@@ -110,22 +114,33 @@ func (b *Builder) buildGateways(snapshot cluster.Snapshot, grantsChanged bool) [
 		b.classes = newClasses(snapshot.GatewayClasses, b.options.ControllerName, b.classes)
 	}
 	gatewaysChanged := len(diff(b.last.Gateways, snapshot.Gateways)) > 0
-	if !classesChanged && !gatewaysChanged && !grantsChanged && !b.usedSecretsChanged(snapshot) {
+	if !classesChanged && !gatewaysChanged && !grantsChanged && !b.usedSecretsChanged(snapshot) && !b.usedConfigMapsChanged(snapshot) {
 		return nil
 	}
 	build := &gatewayBuild{
 		options: b.options, classes: b.classes, grants: b.grants, secrets: snapshot.Secrets, certificates: b.certificates,
 		usedSecrets: make(map[types.NamespacedName]*corev1.Secret),
+		authorities: authorityReader{authorities: b.authorities, grants: b.grants, configMaps: snapshot.ConfigMaps,
+			used: make(map[types.NamespacedName]*corev1.ConfigMap)},
 	}
 	nodes := build.build(b.ourGateways(snapshot))
 	b.usedSecrets = build.usedSecrets
 	b.certificates.keepOnly(b.usedSecrets)
+	b.usedConfigMaps = build.authorities.used
+	b.authorities.keepOnly(b.usedConfigMaps)
 	return b.showGateways(nodes)
 }
 
 func (b *Builder) usedSecretsChanged(snapshot cluster.Snapshot) bool {
 	return slices.ContainsFunc(diff(b.last.Secrets, snapshot.Secrets), func(c change[*corev1.Secret]) bool {
 		_, used := b.usedSecrets[c.key()]
+		return used
+	})
+}
+
+func (b *Builder) usedConfigMapsChanged(snapshot cluster.Snapshot) bool {
+	return slices.ContainsFunc(diff(b.last.ConfigMaps, snapshot.ConfigMaps), func(c change[*corev1.ConfigMap]) bool {
+		_, used := b.usedConfigMaps[c.key()]
 		return used
 	})
 }

@@ -105,21 +105,26 @@ func readChain(text []byte) ([]byte, *x509.Certificate, error) {
 	return chain, leaf, nil
 }
 
+// unusableError is about a certificate that can be read, and that OpenSSL would not take.
+type unusableError struct{ message string }
+
+func (e *unusableError) Error() string { return e.message }
+
 // checkStrength is what OpenSSL demands at its default security level: one weak certificate would keep HAProxy from
 // loading its configuration.
 func checkStrength(certificate *x509.Certificate) error {
 	switch key := certificate.PublicKey.(type) {
 	case *rsa.PublicKey:
 		if key.N.BitLen() < 2048 {
-			return fmt.Errorf("its RSA key has %d bits, at least 2048 are needed", key.N.BitLen())
+			return &unusableError{fmt.Sprintf("its RSA key has %d bits, at least 2048 are needed", key.N.BitLen())}
 		}
 	case *ecdsa.PublicKey:
 		if key.Curve == elliptic.P224() {
-			return errors.New("its key is on the curve P-224, which TLS does not use")
+			return &unusableError{"its key is on the curve P-224, which TLS does not use"}
 		}
 	case ed25519.PublicKey:
 	default:
-		return errors.New("its key is neither RSA, ECDSA nor Ed25519")
+		return &unusableError{"its key is neither RSA, ECDSA nor Ed25519"}
 	}
 	return checkSignature(certificate)
 }
@@ -131,7 +136,7 @@ func checkSignature(certificate *x509.Certificate) error {
 	}
 	switch certificate.SignatureAlgorithm {
 	case x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1:
-		return fmt.Errorf("it is signed with %s", certificate.SignatureAlgorithm)
+		return &unusableError{fmt.Sprintf("it is signed with %s", certificate.SignatureAlgorithm)}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type gatewayBuild struct {
 	grants       grants
 	secrets      cluster.Objects[*corev1.Secret]
 	certificates certificates
+	authorities  authorityReader
 	// usedSecrets are those that were looked up, nil for one that does not exist.
 	usedSecrets map[types.NamespacedName]*corev1.Secret
 }
@@ -35,6 +36,9 @@ type gatewayDraft struct {
 	// does not get, ignored which of its fields are not honoured.
 	refused, refs, unusable gatewayProblems
 	ignored                 []string
+	// clients says what is demanded of clients, clientsOf on which port it is something else.
+	clients   clientsDraft
+	clientsOf map[gatewayv1.PortNumber]clientsDraft
 }
 
 // build reads all Gateways of our classes, oldest first.
@@ -57,8 +61,8 @@ func (b *gatewayBuild) newGateway(source *gatewayv1.Gateway) *gatewayDraft {
 	draft.readClass(b.classes.byName[string(source.Spec.GatewayClassName)])
 	draft.readInfrastructure()
 	draft.readAddresses(b.options.DefaultAddress)
+	b.readFrontendTLS(draft)
 	b.readListeners(draft)
-	draft.readFrontendTLS()
 	b.readBackendTLS(draft)
 	draft.readIgnored()
 	return draft
@@ -88,7 +92,7 @@ func (b *gatewayBuild) readListeners(d *gatewayDraft) {
 	}
 	seen := make(map[string]bool)
 	for i := range listeners {
-		draft := b.newListener(d.node, i)
+		draft := b.newListener(d, i)
 		d.listeners = append(d.listeners, draft)
 		d.node.Listeners = append(d.node.Listeners, draft.node)
 		if seen[draft.node.Name] {
@@ -100,41 +104,23 @@ func (b *gatewayBuild) readListeners(d *gatewayDraft) {
 	findOverlaps(d.listeners)
 }
 
-// readFrontendTLS checks what an API server would; listeners report that validation of clients is not built.
-func (d *gatewayDraft) readFrontendTLS() {
-	tls := d.node.Source.Spec.TLS
-	if tls == nil || tls.Frontend == nil {
-		return
-	}
-	if len(tls.Frontend.PerPort) > 64 {
-		d.refused.add(gatewayv1.GatewayReasonInvalid, "spec.tls.frontend.perPort must not have more than 64 entries")
-	}
-	seen := make(map[gatewayv1.PortNumber]bool)
-	for i, entry := range tls.Frontend.PerPort {
-		if seen[entry.Port] {
-			d.refused.add(gatewayv1.GatewayReasonInvalid, "spec.tls.frontend.perPort[%d]: another entry has port %d", i, entry.Port)
-		}
-		seen[entry.Port] = true
-	}
-}
-
-// readBackendTLS reports a client certificate for backends: TLS to backends is not built.
+// readBackendTLS reads the certificate that is shown to backends.
 func (b *gatewayBuild) readBackendTLS(d *gatewayDraft) {
 	tls := d.node.Source.Spec.TLS
 	if tls == nil || tls.Backend == nil || tls.Backend.ClientCertificateRef == nil {
 		return
 	}
 	const field = "spec.tls.backend.clientCertificateRef"
-	_, wrong := b.certificate(d.node.Source.Namespace, tls.Backend.ClientCertificateRef)
-	switch {
-	case wrong == nil:
-		d.refs.add(gatewayv1.GatewayReasonInvalidClientCertificateRef,
-			"%s: TLS to backends is not built yet, no backend is shown the certificate", field)
-	case wrong.reason == gatewayv1.ListenerReasonRefNotPermitted:
-		d.refs.add(gatewayv1.GatewayReasonRefNotPermitted, "%s: %s", field, wrong.message)
-	default:
-		d.refs.add(gatewayv1.GatewayReasonInvalidClientCertificateRef, "%s: %s", field, wrong.message)
+	certificate, wrong := b.certificate(d.node.Source.Namespace, tls.Backend.ClientCertificateRef)
+	if wrong == nil {
+		d.node.ClientCertificate = certificate
+		return
 	}
+	reason := gatewayv1.GatewayConditionReason(wrong.reason)
+	if wrong.reason == gatewayv1.ListenerReasonInvalidCertificateRef {
+		reason = gatewayv1.GatewayReasonInvalidClientCertificateRef
+	}
+	d.refs.add(reason, "%s: %s; backends are shown no certificate", field, wrong.message)
 }
 
 // readIgnored notes fields that can be left out without hurting anybody.
@@ -196,6 +182,10 @@ func (d *gatewayDraft) conditions(served int) []metav1.Condition {
 		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonAddressNotUsable, d.unusable.text()))
 	case served == 0:
 		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, "no listener is valid."))
+	}
+	if fallback := d.insecureFields(); len(fallback) > 0 {
+		all = append(all, conditions.GatewayInsecureFrontendValidation(generation, strings.Join(fallback, ", ")+
+			": AllowInsecureFallback also serves clients without a certificate and with one that is not valid."))
 	}
 	if len(d.ignored) > 0 {
 		all = append(all, conditions.Ignored(generation, sentences(d.ignored)))

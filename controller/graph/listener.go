@@ -16,7 +16,8 @@ type listenerProblems = problems[gatewayv1.ListenerConditionReason]
 
 // listenerDraft is a listener with what is wrong with it, until its conditions are written.
 type listenerDraft struct {
-	node *Listener
+	node    *Listener
+	gateway *gatewayDraft
 	// refused makes it not Accepted, refs says which references are not resolved, conflict which listeners are not distinct.
 	refused, refs, conflict listenerProblems
 	// overlaps names the TLS listeners that share hostnames with it.
@@ -26,10 +27,10 @@ type listenerDraft struct {
 }
 
 // newListener reads one listener on its own.
-func (b *gatewayBuild) newListener(gateway *Gateway, index int) *listenerDraft {
-	source := &gateway.Source.Spec.Listeners[index]
-	node := &Listener{Gateway: gateway, Source: source, Name: string(source.Name)}
-	draft := &listenerDraft{node: node}
+func (b *gatewayBuild) newListener(gateway *gatewayDraft, index int) *listenerDraft {
+	source := &gateway.node.Source.Spec.Listeners[index]
+	node := &Listener{Gateway: gateway.node, Source: source, Name: string(source.Name)}
+	draft := &listenerDraft{node: node, gateway: gateway}
 	if wrong := checkSectionName(node.Name); wrong != "" {
 		draft.refuse("name", "%q %s", node.Name, wrong)
 	}

@@ -191,30 +191,6 @@ func TestOverlappingTLSConfig(t *testing.T) {
 	}
 }
 
-func TestClientValidationIsRefusedWhereItIsAskedFor(t *testing.T) {
-	t.Parallel()
-	const validation = "validation: {caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}"
-	listeners := "listeners:\n  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: x}]}}\n" +
-		"  - {name: b, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: x}]}}\n  - {name: c, port: 80, protocol: HTTP}\n"
-	for _, test := range []struct{ name, frontend, want string }{
-		{"by default on all ports", "{default: {" + validation + "}}", "a b"},
-		{"on one port", "{default: {}, perPort: [{port: 443, tls: {" + validation + "}}]}", "a"},
-		{"on all ports but one", "{default: {" + validation + "}, perPort: [{port: 443, tls: {}}]}", "b"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var refused []string
-			for _, node := range build(t, class+gatewayWith("gw", listeners+"  tls: {frontend: "+test.frontend+"}")).Gateways[0].Listeners {
-				if strings.HasPrefix(show(node.Conditions), "Accepted=False/UnsupportedValue") {
-					refused = append(refused, node.Name)
-				}
-			}
-			if strings.Join(refused, " ") != test.want {
-				t.Errorf("refused %v, want %s", refused, test.want)
-			}
-		})
-	}
-}
-
 func TestHostnamesIntersect(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -1,11 +1,14 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/conditions"
 )
 
 // readTLS reads the TLS configuration of an HTTP or HTTPS listener.
@@ -27,26 +30,8 @@ func (b *gatewayBuild) readTLS(d *listenerDraft) {
 	if len(tls.Options) > 0 {
 		d.refuse("tls.options", "options are not built yet, and serving without them could be unsafe: remove them")
 	}
-	if b.validatesClients(d) {
-		d.refuse("tls", "validation of client certificates (spec.tls.frontend of the Gateway) is not built yet for port %d, "+
-			"and serving without it would be unsafe", d.node.Port)
-	}
+	d.readClients()
 	b.readCertificates(d, tls.CertificateRefs)
-}
-
-// validatesClients says whether the Gateway asks for client certificates on the listener's port; an entry for the port
-// overrides the default, also to switch validation off.
-func (b *gatewayBuild) validatesClients(d *listenerDraft) bool {
-	tls := d.node.Gateway.Source.Spec.TLS
-	if tls == nil || tls.Frontend == nil {
-		return false
-	}
-	for _, entry := range tls.Frontend.PerPort {
-		if entry.Port == d.node.Source.Port {
-			return entry.TLS.Validation != nil
-		}
-	}
-	return tls.Frontend.Default.Validation != nil
 }
 
 // readCertificates takes every certificate that can be used; a bad one fails alone.
@@ -61,6 +46,10 @@ func (b *gatewayBuild) readCertificates(d *listenerDraft, refs []gatewayv1.Secre
 	for i := range refs {
 		certificate, wrong := b.certificate(d.node.Gateway.Source.Namespace, &refs[i])
 		if wrong != nil {
+			// What a certificate is worth has no reason of its own here: whatever cannot be used is invalid.
+			if wrong.reason == conditions.ReasonUnusableCertificate {
+				wrong.reason = gatewayv1.ListenerReasonInvalidCertificateRef
+			}
 			d.refs.add(wrong.reason, "tls.certificateRefs[%d]: %s", i, wrong.message)
 			continue
 		}
@@ -91,7 +80,11 @@ func (b *gatewayBuild) certificate(
 	}
 	certificate, err := b.certificates.read(secret)
 	if err != nil {
-		return nil, invalidCertificate("Secret %s %s", name, err)
+		wrong := invalidCertificate("Secret %s %s", name, err)
+		if errors.As(err, new(*unusableError)) {
+			wrong.reason = conditions.ReasonUnusableCertificate
+		}
+		return nil, wrong
 	}
 	return certificate, nil
 }

@@ -131,6 +131,12 @@ func listenerLeftOut(listener *graph.Listener, leftOut map[model.Owner]string) s
 			return "Secret " + certificate.Secret.String() + ": " + why
 		}
 	}
+	if listener.Clients != nil {
+		source := listener.Clients.Authority.Source
+		if why := leftOut[model.Owner(source)]; why != "" {
+			return source + ": " + why
+		}
+	}
 	return leftOut[model.Owner("Listener "+listener.Gateway.Key().String()+"/"+listener.Name)]
 }
 

@@ -78,6 +78,7 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 			Bind:    p.listeners[0].Bind,
 			Public:  p.number,
 			Servers: p.servers(gateway, address),
+			Clients: p.clients(),
 		})
 	}
 	return ports
@@ -98,6 +99,15 @@ func (p gatewayPort) servers(gateway *graph.Gateway, address netip.Addr) []model
 	return servers
 }
 
+// clients are the same for all TLS listeners of a port.
+func (p gatewayPort) clients() *model.ClientValidation {
+	source := p.listeners[0].Clients
+	if source == nil {
+		return nil
+	}
+	return &model.ClientValidation{Authority: authorityID(source.Authority), InsecureFallback: source.InsecureFallback}
+}
+
 func certificateIDs(listener *graph.Listener) []string {
 	var all []string
 	for _, certificate := range listener.Certificates {
@@ -113,6 +123,10 @@ func (p gatewayPort) hold(held holding) {
 			made := certificate(source)
 			held.certificates[made.ID] = made
 		}
+		if listener.Clients != nil {
+			made := authority(listener.Clients.Authority)
+			held.authorities[made.ID] = made
+		}
 	}
 }
 
@@ -122,6 +136,11 @@ func certificate(source *graph.Certificate) *model.Certificate {
 	return &model.Certificate{
 		ID: certificateID(source.Secret), Owner: secretOwner(source.Secret), PEM: line(source.Chain) + line(source.Key),
 	}
+}
+
+// authority belongs to the ConfigMaps that it comes from.
+func authority(source *graph.Authority) *model.Authority {
+	return &model.Authority{ID: authorityID(source), Owner: model.Owner(source.Source), PEM: source.PEM}
 }
 
 // line ends with exactly one line end.

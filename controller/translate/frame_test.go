@@ -102,3 +102,26 @@ func checkSameFrame(t *testing.T, before, after model.Frame) {
 		t.Error("the ports are another slice although nothing changed")
 	}
 }
+
+func TestAPortSaysWhichCertificatesItsClientsMustShow(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(withTLS(onPort(443, "a.ex.com"), "one"), withTLS(onPort(443, ""), "one"), withTLS(onPort(444, ""), "one"), on(""))
+	ca := &graph.Authority{Source: "ConfigMap default/ca", PEM: "certificate\n"}
+	for _, l := range w.gateways[0].Listeners[:2] {
+		l.Clients = &graph.ClientValidation{Authority: ca, InsecureFallback: true}
+	}
+	config := w.config(testTranslator())
+	var demands []*model.ClientValidation
+	for _, port := range config.Frame.Ports {
+		demands = append(demands, port.Clients)
+	}
+	id := authorityID(ca)
+	if diff := difference([]*model.ClientValidation{nil, {Authority: id, InsecureFallback: true}, nil}, demands); diff != "" {
+		t.Error(diff)
+	}
+	want := &model.Authority{ID: id, Owner: "ConfigMap default/ca", PEM: "certificate\n"}
+	if got, _ := config.Authorities.Get(id); config.Authorities.Len() != 1 || difference(want, got) != "" {
+		t.Errorf("authorities are %+v, want %+v", config.Authorities.Sorted(), want)
+	}
+}

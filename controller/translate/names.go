@@ -63,6 +63,8 @@ func certificateID(secret types.NamespacedName) string {
 	return digest("certificate", secret.Namespace, secret.Name)
 }
 
+func authorityID(source *graph.Authority) string { return digest("authority", source.Source) }
+
 // virtualHostID has the same length for all, and so none is the beginning of another: that keeps their path keys apart.
 func virtualHostID(gateway types.NamespacedName, listener, hostname string) string {
 	return "v" + digest("host", gateway.Namespace, gateway.Name, listener, hostname)
