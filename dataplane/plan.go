@@ -48,7 +48,7 @@ const (
 // mapOrder is the order in which entries are added: from what a request meets last to what it meets first. A map that is
 // not in it is led to by others.
 var mapOrder = []string{
-	"headers.map", "candidates.map", "sessions.map", "splits.map", "redirects.map", "rules.map", "parents.map", "paths.map", "hosts.map",
+	"filters.map", "candidates.map", "sessions.map", "splits.map", "rules.map", "parents.map", "paths.map", "hosts.map",
 }
 
 // Diff compares two sets. It costs what differs between them.

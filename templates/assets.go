@@ -14,7 +14,9 @@ const KeysFile = "keys.cfg"
 // assets are those that the frame alone decides.
 func (r *Renderer) assets(in frameInput) (table.Table[files.Asset], error) {
 	edit := table.Table[files.Asset]{}.Edit()
-	edit.Set("limpet.lua", files.Asset{Text: lua})
+	for name, text := range luaFiles() {
+		edit.Set(name, files.Asset{Text: text})
+	}
 	w := &sectionWriter{templates: r.templates}
 	edit.Set(KeysFile, files.Asset{Text: w.run("keys", r.settings.SignKeys), Secret: true})
 	for _, port := range in.frame.Ports {

@@ -20,14 +20,13 @@ const (
 	candidatesMap = "candidates.map"
 	rulesMap      = "rules.map"
 	splitsMap     = "splits.map"
-	redirectsMap  = "redirects.map"
-	headersMap    = "headers.map"
+	filtersMap    = "filters.map"
 	sessionsMap   = "sessions.map"
 	sniMap        = "sni.map"
 )
 
 var mapNames = []string{
-	hostsMap, parentsMap, pathsMap, candidatesMap, rulesMap, splitsMap, redirectsMap, headersMap, sessionsMap,
+	hostsMap, parentsMap, pathsMap, candidatesMap, rulesMap, splitsMap, filtersMap, sessionsMap,
 }
 
 // line is one line of a map file.

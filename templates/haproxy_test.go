@@ -99,7 +99,11 @@ func echo(t testing.TB, name string) netip.AddrPort {
 		if v := r.URL.Query().Get("cache"); v != "" {
 			w.Header().Set("Cache-Control", v)
 		}
-		fmt.Fprintf(w, "%s %s\n", r.Method, r.RequestURI)
+		for _, field := range r.URL.Query()["answer"] {
+			name, value, _ := strings.Cut(field, ":")
+			w.Header().Add(name, value)
+		}
+		fmt.Fprintf(w, "%s %s\nHost: %s\r\n", r.Method, r.RequestURI, r.Host)
 		_ = r.Header.Write(w)
 	}))
 	t.Cleanup(server.Close)
@@ -152,6 +156,27 @@ func backend(name string, addrs ...netip.AddrPort) table.Entry[*model.Backend] {
 
 func plain(backend string) *model.Path {
 	return &model.Path{Candidates: []model.Candidate{{Target: model.Target{Backend: backend}}}}
+}
+
+// serving is a configuration of one port and a hostname for all, whose rules are found by the prefix that is their ID.
+func serving(port uint16, backends []table.Entry[*model.Backend], rules ...*model.Rule) model.Config {
+	edit, paths := table.Table[*model.Rule]{}.Edit(), table.Table[*model.Path]{}.Edit()
+	for _, rule := range rules {
+		edit.Set(rule.ID, rule)
+		paths.Set(model.PrefixKey("v1", "/"+rule.ID), &model.Path{Candidates: []model.Candidate{toRule(rule.ID)}})
+	}
+	return model.Config{
+		Frame:    model.Frame{Ports: []model.Port{{ID: "p1", Address: netip.MustParseAddr("127.0.0.1"), Bind: port, Public: 80}}},
+		Hosts:    table.Of(table.Entry[*model.Host]{Key: model.HostKey("p1", "*"), Value: &model.Host{VirtualHost: "v1"}}),
+		Paths:    paths.Table(),
+		Rules:    edit.Table(),
+		Backends: table.Of(backends...),
+	}
+}
+
+// to is a rule with one share.
+func to(id, backend string, filters model.Filters) *model.Rule {
+	return &model.Rule{ID: id, Filters: filters, Split: []model.Share{{Weight: 1, Backend: backend}}}
 }
 
 func toRule(rule string, conditions ...model.Condition) model.Candidate {

@@ -1,8 +1,10 @@
--- What native rules cannot do: conditional routes, weighted splits, header changes with any name, redirects, and session
--- names that are not written into the configuration. Plain routes never come here.
---
--- Everything is read from map files, which the runtime API changes. Names that begin with g or h are hashes of what they
--- stand for, so what was parsed once stays right and is kept, up to a bound.
+-- What native rules cannot do: conditional routes, weighted splits, and session names that are not written into the
+-- configuration; filters are in a file of their own. Plain routes never come here.
+
+local shared  = require("shared")
+local filters = require("filters")
+
+local kept, split_fields, header_value = shared.kept, shared.split_fields, shared.header_value
 
 local paths      = Map.new("maps/paths.map", Map._beg)
 local parents    = Map.new("maps/parents.map", Map._str)
@@ -10,11 +12,8 @@ local candidates = Map.new("maps/candidates.map", Map._str)
 local hosts      = Map.new("maps/hosts.map", Map._str)
 local names      = Map.new("maps/sni.map", Map._str)
 local splits     = Map.new("maps/splits.map", Map._str)
-local headers    = Map.new("maps/headers.map", Map._str)
-local redirects  = Map.new("maps/redirects.map", Map._str)
 
 local EXACT_END   = "/\1"
-local MAX_KEPT    = 16 * 1024 * 1024 -- bytes of text whose parsed form is kept, per thread and kind
 local MAX_STEPS   = 10000 -- of one evaluation of an expression
 local MAX_REGEXES = 256   -- evaluations for one request, over all groups that it walks through
 local MAX_PARENTS = 16    -- a chain of broader hostnames is no longer than a hostname has labels we strip
@@ -22,33 +21,6 @@ local MAX_QUERY   = 256   -- parameters of a query that are looked at
 local MAX_COOKIES = 512   -- cookies that are looked at, and those of them that have a session's name
 local MAX_TOKENS  = 16
 local MAX_HOST    = 253   -- a longer hostname is none (RFC 1035)
-
--- What clients send is taken apart in time that grows with its length and no faster: no pattern that sees it may have two
--- repetitions that can share the same characters. Nothing interrupts a pattern, and one that takes a second ends HAProxy.
-
--- kept returns a function that parses a name once and remembers it, and forgets everything when that was too much. parse
--- returns what it made and how many bytes of text that came from.
-local function kept(parse)
-  local known, bytes = {}, 0
-  return function(name)
-    local value = known[name]
-    if value == nil then
-      local size
-      value, size = parse(name)
-      if value ~= nil then
-        if bytes + size > MAX_KEPT then known, bytes = {}, 0 end
-        known[name], bytes = value, bytes + size + #name
-      end
-    end
-    return value
-  end
-end
-
-local function split_fields(text, separator)
-  local fields = {}
-  for field in (text .. separator):gmatch("(.-)%" .. separator) do fields[#fields + 1] = field end
-  return fields
-end
 
 -- A user's expression must match the whole value, and gives up early: the bound keeps a catastrophic one from holding
 -- the thread until the watchdog ends the process. One that gave up looks like one that did not match, so its contrary is
@@ -92,16 +64,6 @@ local group_of = kept(function(name)
   end
   return group, bytes
 end)
-
--- A header that is sent several times counts as one with the values joined (RFC 9110, 5.3).
-local function header_value(txn, name)
-  local count = txn.f:req_fhdr_cnt(name) or 0
-  if count == 0 then return nil end
-  if count == 1 then return txn.f:req_fhdr(name) end
-  local values = {}
-  for i = 1, count do values[i] = txn.sf:req_fhdr(name, i) end
-  return table.concat(values, ",")
-end
 
 local function decode(text)
   if not text:find("[+%%]") then return text end
@@ -242,88 +204,12 @@ local function draw(txn, rule)
   end
 end
 
--- Header changes -----------------------------------------------------------------------------------------------------
-
-local change_of = kept(function(name)
-  local count = tonumber(headers:lookup(name))
-  if not count then return nil end
-  local change, bytes = {}, 0
-  for i = 1, count do
-    local step = headers:lookup(name .. "." .. i)
-    if not step then return nil end
-    local operation, field, value = step:match("^(%a)([^=]*)=(.*);$")
-    change[i] = { operation = operation, name = field, value = value }
-    bytes = bytes + #step
-  end
-  return change, bytes
-end)
-
-core.register_action("headers", { "http-req" }, function(txn)
-  local change = change_of(txn:get_var("txn.record"):match(";(h[^;]*)$"))
-  if not change then return end
-  for i = 1, #change do
-    local step = change[i]
-    if step.operation == "s" then txn.http:req_set_header(step.name, step.value)
-    elseif step.operation == "a" then txn.http:req_add_header(step.name, step.value)
-    else txn.http:req_del_header(step.name) end
-  end
-end)
-
--- Redirects ----------------------------------------------------------------------------------------------------------
-
-local DEFAULT_PORT = { http = "80", https = "443" }
-
--- <status>|<scheme>|<host>|<port>|<path form>|<length of the prefix>|<path>; "-" keeps what the request has. A port of
--- "listener" is the listener's, without one where it is the scheme's own.
-local parsed_redirect = kept(function(text)
-  local status, scheme, host, port, form, length, path = text:match("^(%d+)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(.*);$")
-  return { status = tonumber(status), scheme = scheme, host = host, port = port, form = form, length = tonumber(length),
-    path = path }, #text
-end)
-
-local function authority(txn, redirect, scheme)
-  local host = redirect.host
-  if host == "-" then host = txn.c:host_only(txn.sf:req_fhdr("host")) end
-  local port = redirect.port
-  if port == "listener" then port = tostring(txn:get_var("sess.public")) end
-  if port == "-" or port == DEFAULT_PORT[scheme] then return host end
-  return host .. ":" .. port
-end
-
-local function location_path(txn, redirect)
-  local path = txn.sf:path()
-  if redirect.form == "full" then
-    path = redirect.path
-  elseif redirect.form == "prefix" then
-    local rest = path:sub(redirect.length + 1)
-    path = redirect.path
-    if rest ~= "" and rest:sub(1, 1) ~= "/" then rest = "/" .. rest end
-    if path:sub(-1) == "/" and rest:sub(1, 1) == "/" then rest = rest:sub(2) end
-    path = path .. rest
-  end
-  if path:sub(1, 1) ~= "/" then path = "/" .. path end
-  local query = txn.sf:query()
-  if query ~= "" then path = path .. "?" .. query end
-  return path
-end
-
-local function answer_redirect(txn, rule)
-  local text = redirects:lookup(rule)
-  local redirect = text and parsed_redirect(text)
-  if not redirect then return end
-  local scheme = redirect.scheme
-  if scheme == "-" then scheme = txn:get_var("sess.scheme") end
-  local reply = txn:reply({ status = redirect.status })
-  reply:add_header("location", scheme .. "://" .. authority(txn, redirect, scheme) .. location_path(txn, redirect))
-  reply:add_header("content-length", "0")
-  txn:done(reply)
-end
-
--- rule does what a rule's record names: "draw;<rule>" or "redirect;<rule>".
+-- rule does what a rule's record names: "draw;<rule>", then "redirect;<filters>".
 core.register_action("rule", { "http-req" }, function(txn)
-  local what, rule = (txn:get_var("txn.record") or ""):match("^(%a+);(.*)$")
-  if what == "draw" then draw(txn, rule)
-  elseif what == "redirect" then answer_redirect(txn, rule) end
+  local rule = (txn:get_var("txn.record") or ""):match("^draw;(.*)$")
+  if rule then draw(txn, rule) end
+  local answer = (txn:get_var("txn.record") or ""):match("^redirect;(.*)$")
+  if answer then filters.apply(txn, answer) end
 end)
 
 -- Sessions -----------------------------------------------------------------------------------------------------------

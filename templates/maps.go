@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
@@ -17,6 +18,9 @@ import (
 
 // never is longer than any date: a session without a limit.
 const never = "99999999999"
+
+// maxMilliseconds is the longest time that HAProxy takes, 24 days.
+const maxMilliseconds = 2147483647
 
 func hostLines(key string, host *model.Host) ([]line, error) {
 	value := host.VirtualHost
@@ -125,8 +129,7 @@ func ruleLines(rule *model.Rule, place placement.Placement) ([]line, error) {
 	w := &ruleWriter{rule: rule, place: place}
 	switch {
 	case rule.Filters.Redirect != nil:
-		w.line(rulesMap, rule.ID, "redirect;"+rule.ID)
-		w.line(redirectsMap, rule.ID, redirectLine(rule.Filters.Redirect))
+		w.line(rulesMap, rule.ID, w.share(model.Share{}))
 	case len(rule.Split) == 1:
 		w.line(rulesMap, rule.ID, w.share(rule.Split[0]))
 	default:
@@ -157,15 +160,19 @@ func (w *ruleWriter) split() {
 		}
 	}
 	if total == 0 {
-		w.line(rulesMap, w.rule.ID, "500;-;-;-")
+		w.line(rulesMap, w.rule.ID, "500;-;-;-;-")
 		return
 	}
 	w.line(rulesMap, w.rule.ID, "draw;"+w.rule.ID)
 	w.line(splitsMap, w.rule.ID, strings.Join(shares, ","))
 }
 
-// share is a record, "<target>;<backend>;<session>;<header change>"; it writes what the last two name.
+// share is a record, "<target>;<backend>;<session>;<attempt>;<filters>", or that of a share whose filters redirect. It writes
+// what the record names.
 func (w *ruleWriter) share(share model.Share) string {
+	if last(w.rule.Filters.Redirect, share.Filters.Redirect) != nil {
+		return "redirect;" + w.filters(share.Filters)
+	}
 	to, err := slot(share.Backend, w.place)
 	if err != nil {
 		w.err = err
@@ -175,59 +182,20 @@ func (w *ruleWriter) share(share model.Share) string {
 		backend, session = share.Session.Backend, share.Session.ID
 		w.line(sessionsMap, session, sessionLine(share.Session))
 	}
-	return strings.Join([]string{to, backend, session, w.headers(share)}, ";")
+	return strings.Join([]string{to, backend, session, w.attempt(), w.filters(share.Filters)}, ";")
 }
 
-// headers writes the rule's change and then the share's, as one, under a hash of it.
-func (w *ruleWriter) headers(share model.Share) string {
-	var steps []string
-	for _, change := range []*model.HeaderChange{w.rule.Filters.Request, share.Filters.Request} {
-		steps = append(steps, headerSteps(change)...)
-	}
-	if len(steps) == 0 {
+// attempt is the limit of one attempt in milliseconds.
+func (w *ruleWriter) attempt() string {
+	if w.rule.BackendTimeout == 0 {
 		return "-"
 	}
-	content := sha256.Sum256(fmt.Appendf(nil, "%q %q", w.rule.ID, steps))
-	name := "h" + digest(content[:])
-	w.line(headersMap, name, strconv.Itoa(len(steps)))
-	for i, step := range steps {
-		w.line(headersMap, name+"."+strconv.Itoa(i+1), step)
-	}
-	return name
+	return milliseconds(w.rule.BackendTimeout)
 }
 
-func headerSteps(change *model.HeaderChange) []string {
-	if change == nil {
-		return nil
-	}
-	var steps []string
-	for _, header := range change.Set {
-		steps = append(steps, "s"+header.Name+"="+header.Value+";")
-	}
-	for _, header := range change.Add {
-		steps = append(steps, "a"+header.Name+"="+header.Value+";")
-	}
-	for _, name := range change.Remove {
-		steps = append(steps, "d"+name+"=;")
-	}
-	return steps
-}
-
-func redirectLine(r *model.Redirect) string {
-	port, form := "-", "-"
-	switch {
-	case r.KeepPort:
-		port = "listener"
-	case r.Port != 0:
-		port = strconv.Itoa(int(r.Port))
-	}
-	switch {
-	case r.ReplaceFull:
-		form = "full"
-	case r.ReplacePrefix:
-		form = "prefix"
-	}
-	return fmt.Sprintf("%d|%s|%s|%s|%s|%d|%s;", r.Status, orNothing(r.Scheme), orNothing(r.Host), port, form, len(r.Prefix), r.Path)
+// milliseconds are at least one: HAProxy takes 0 for no limit.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(min(max(d.Milliseconds(), 1), maxMilliseconds), 10)
 }
 
 // sessionLine has the cookie's attributes last: they are the only field that may hold the separator.

@@ -22,8 +22,19 @@ import (
 //go:embed *.tmpl
 var sources embed.FS
 
-//go:embed limpet.lua
-var lua string
+//go:embed *.lua
+var luaSources embed.FS
+
+// luaFiles are the programs by file name; limpet.lua loads the others.
+func luaFiles() map[string]string {
+	programs := map[string]string{}
+	entries, _ := luaSources.ReadDir(".")
+	for _, entry := range entries {
+		text, _ := luaSources.ReadFile(entry.Name())
+		programs[entry.Name()] = string(text)
+	}
+	return programs
+}
 
 // Settings are what the files need to know of the machine.
 type Settings struct {

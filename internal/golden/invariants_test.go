@@ -201,9 +201,7 @@ func (r references) follow(name, key, value string) {
 		case "draw":
 			r.has("splits.map", rule)
 		case "redirect":
-			if !regexp.MustCompile(`^30[12378]\|(-|https?)\|[^|]*\|(-|listener|\d+)\|(-|full|prefix)\|\d+\|[^|]*;$`).MatchString(r.has("redirects.map", rule)) {
-				r.Fatalf("the redirect %q", r.has("redirects.map", rule))
-			}
+			r.filters(rule)
 		default:
 			r.record(value)
 		}
@@ -261,11 +259,15 @@ func (r references) slot(name string) {
 	}
 }
 
-// record is "<target>;<backend>;<session>;<header change>".
+// record is "<target>;<backend>;<session>;<attempt>;<filters>".
 func (r references) record(text string) {
 	r.Helper()
+	if filters, is := strings.CutPrefix(text, "redirect;"); is {
+		r.filters(filters)
+		return
+	}
 	fields := strings.Split(text, ";")
-	if len(fields) != 4 {
+	if len(fields) != 5 {
 		r.Fatalf("the record %q", text)
 	}
 	if fields[0] != "500" {
@@ -277,15 +279,26 @@ func (r references) record(text string) {
 			r.Fatalf("the session %q", line)
 		}
 	}
-	if fields[3] == "-" {
-		return
+	if !regexp.MustCompile(`^(-|\d+)$`).MatchString(fields[3]) {
+		r.Fatalf("the attempt %q", fields[3])
 	}
-	steps, err := strconv.Atoi(r.has("headers.map", fields[3]))
+	if fields[4] != "-" {
+		r.filters(fields[4])
+	}
+}
+
+// aStep is one step of a list of filters.
+var aStep = regexp.MustCompile(`^([saSA][^= ]+=.+|[dD][^= ]+=|h=[^ ;]+|p(full|\d+)=[^ ;]*|c\d+=(true|false)|[omne]=[^ ;]+|` +
+	`r=30[12378]\|(-|https?)\|[^|]*\|(-|listener|\d+)\|(-|full|\d+)\|[^|]*);$`)
+
+func (r references) filters(name string) {
+	r.Helper()
+	steps, err := strconv.Atoi(r.has("filters.map", name))
 	if err != nil || steps < 1 {
-		r.Fatalf("the header change %s has no steps", fields[3])
+		r.Fatalf("the filters %s have no steps", name)
 	}
 	for i := range steps {
-		if line := r.has("headers.map", fmt.Sprintf("%s.%d", fields[3], i+1)); !regexp.MustCompile(`^([sa][^= ]+=.+|d[^= ]+=);$`).MatchString(line) {
+		if line := r.has("filters.map", fmt.Sprintf("%s.%d", name, i+1)); !aStep.MatchString(line) {
 			r.Fatalf("the step %q", line)
 		}
 	}
@@ -311,7 +324,7 @@ func (o outcome) checkServers(t testing.TB) {
 func (o outcome) checkAssets(t testing.TB) {
 	t.Helper()
 	for _, e := range o.preview.Set.Assets.Sorted() {
-		if !regexp.MustCompile(`^(limpet\.lua|keys\.cfg|certs/[a-z2-7]+\.pem|lists/t[a-z2-7]+\.list)$`).MatchString(e.Key) {
+		if !regexp.MustCompile(`^([a-z]+\.lua|keys\.cfg|certs/[a-z2-7]+\.pem|lists/t[a-z2-7]+\.list)$`).MatchString(e.Key) {
 			t.Fatalf("a file named %q", e.Key)
 		}
 		if secret := strings.HasPrefix(e.Key, "certs/") || e.Key == "keys.cfg"; secret != e.Value.Secret {
