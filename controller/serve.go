@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/limpet-gateway/limpet/dataplane"
 	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/accesslog"
 	"github.com/limpet-gateway/limpet/internal/keys"
 	"github.com/limpet-gateway/limpet/templates"
 )
@@ -36,7 +38,10 @@ type ServeOptions struct {
 	StatusFile     string
 	Graph          graph.Options
 	TrustedProxies []netip.Prefix
-	Log            *slog.Logger
+	// AccessLog is the form of the access log, which is written to AccessLogTo.
+	AccessLog   templates.AccessLog
+	AccessLogTo io.Writer
+	Log         *slog.Logger
 }
 
 // Serve reads objects from files, watches them and drives an HAProxy of its own, until ctx ends. Then HAProxy is stopped
@@ -46,7 +51,11 @@ func Serve(ctx, grace context.Context, o ServeOptions) error {
 	if err != nil {
 		return err
 	}
-	render, err := renderer(Settings(o.Dir, secrets.Sign))
+	settings := Settings(o.Dir, secrets.Sign)
+	if o.AccessLog != templates.NoAccessLog {
+		settings.AccessLog, settings.LogTarget = o.AccessLog, filepath.Join(filepath.Dir(settings.AdminSocket), "log.sock")
+	}
+	render, err := renderer(settings)
 	if err != nil {
 		return err
 	}
@@ -68,9 +77,27 @@ func Serve(ctx, grace context.Context, o ServeOptions) error {
 	if err := engine.Start(ctx); err != nil {
 		return err
 	}
+	stopLog, err := writeAccessLog(settings, o.AccessLogTo)
+	if err != nil {
+		return errors.Join(err, engine.Close())
+	}
+	defer stopLog()
 	err = c.Run(ctx)
 	o.Log.Info("ending: HAProxy finishes what is under way")
 	return errors.Join(err, engine.Shutdown(grace))
+}
+
+// writeAccessLog copies HAProxy's access log, if there is one, until the returned function is called.
+func writeAccessLog(settings templates.Settings, to io.Writer) (stop func(), err error) {
+	if settings.AccessLog == templates.NoAccessLog {
+		return func() {}, nil
+	}
+	log, err := accesslog.Listen(settings.LogTarget)
+	if err != nil {
+		return nil, err
+	}
+	go log.Copy(to)
+	return func() { _ = log.Close() }, nil
 }
 
 // Settings are what the files need to know of an installation in a folder.

@@ -23,6 +23,8 @@ const (
 	filtersMap    = "filters.map"
 	sessionsMap   = "sessions.map"
 	sniMap        = "sni.map"
+	// labelsMap is there where an access log is wanted.
+	labelsMap = "labels.map"
 )
 
 var mapNames = []string{
@@ -37,9 +39,11 @@ type line struct {
 
 // data is everything that is changed at run time. It is immutable.
 type data struct {
-	maps    map[string]table.Table[files.Entry]
-	servers table.Table[files.Server]
-	faults  map[string]Fault
+	// labelled says that it has what an access log needs.
+	labelled bool
+	maps     map[string]table.Table[files.Entry]
+	servers  table.Table[files.Server]
+	faults   map[string]Fault
 }
 
 // update gives the data for what is now, from d, the data for what was.
@@ -48,7 +52,7 @@ func (d *data) update(was, is state) *data {
 	expand(e, is.config.Hosts, was.config.Hosts, hostLines, hostLines)
 	expand(e, is.config.Parents, was.config.Parents, parentLines, parentLines)
 	expand(e, is.config.Paths, was.config.Paths, pathLinesAt(is.place), pathLinesAt(was.place))
-	expand(e, is.config.Rules, was.config.Rules, ruleLinesAt(is.place), ruleLinesAt(was.place))
+	expand(e, is.config.Rules, was.config.Rules, e.ruleLinesAt(is.place), e.ruleLinesAt(was.place))
 	e.backends(was, is)
 	return e.data()
 }
@@ -72,27 +76,28 @@ func (d *data) sortedFaults() []Fault {
 }
 
 type dataEditor struct {
-	maps    map[string]*table.Editor[files.Entry]
-	servers *table.Editor[files.Server]
-	faults  map[string]Fault
+	labelled bool
+	maps     map[string]*table.Editor[files.Entry]
+	servers  *table.Editor[files.Server]
+	faults   map[string]Fault
 }
 
 func newDataEditor(d *data) *dataEditor {
-	if d == nil {
-		d = &data{}
-	}
-	e := &dataEditor{maps: map[string]*table.Editor[files.Entry]{}, servers: d.servers.Edit(), faults: maps.Clone(d.faults)}
+	e := &dataEditor{labelled: d.labelled, maps: map[string]*table.Editor[files.Entry]{}, servers: d.servers.Edit(), faults: maps.Clone(d.faults)}
 	if e.faults == nil {
 		e.faults = map[string]Fault{}
 	}
 	for _, name := range mapNames {
 		e.maps[name] = d.maps[name].Edit()
 	}
+	if d.labelled {
+		e.maps[labelsMap] = d.maps[labelsMap].Edit()
+	}
 	return e
 }
 
 func (e *dataEditor) data() *data {
-	d := &data{maps: map[string]table.Table[files.Entry]{}, servers: e.servers.Table(), faults: e.faults}
+	d := &data{labelled: e.labelled, maps: map[string]table.Table[files.Entry]{}, servers: e.servers.Table(), faults: e.faults}
 	for name, edit := range e.maps {
 		d.maps[name] = edit.Table()
 	}
@@ -103,8 +108,14 @@ func pathLinesAt(place placement.Placement) func(string, *model.Path) ([]line, e
 	return func(key string, path *model.Path) ([]line, error) { return pathLines(key, path, place) }
 }
 
-func ruleLinesAt(place placement.Placement) func(string, *model.Rule) ([]line, error) {
-	return func(_ string, rule *model.Rule) ([]line, error) { return ruleLines(rule, place) }
+func (e *dataEditor) ruleLinesAt(place placement.Placement) func(string, *model.Rule) ([]line, error) {
+	return func(_ string, rule *model.Rule) ([]line, error) {
+		lines, err := ruleLines(rule, place)
+		if e.labelled {
+			lines = append(lines, ruleLabel(rule))
+		}
+		return lines, err
+	}
 }
 
 // expand brings the lines of one of the model's tables up to date: an entry's lines are a function of the entry and of the
@@ -160,6 +171,7 @@ func (e *dataEditor) backends(was, is state) {
 			for _, endpoint := range change.Old.Endpoints {
 				e.servers.Delete(files.ServerKey(slot, endpoint.Name))
 			}
+			e.label(slot, change.Old, false)
 		}
 	}
 	for _, change := range changes {
@@ -167,6 +179,21 @@ func (e *dataEditor) backends(was, is state) {
 			for _, endpoint := range change.New.Endpoints {
 				e.servers.Set(files.ServerKey(slot, endpoint.Name), server(slot, change.New.Owner, endpoint))
 			}
+			e.label(slot, change.New, true)
+		}
+	}
+}
+
+// label writes or removes the labels of a backend and its endpoints.
+func (e *dataEditor) label(slot string, backend *model.Backend, set bool) {
+	if !e.labelled {
+		return
+	}
+	for _, l := range backendLabels(slot, backend) {
+		if set {
+			e.maps[labelsMap].Set(l.key, l.entry)
+		} else {
+			e.maps[labelsMap].Delete(l.key)
 		}
 	}
 }

@@ -163,7 +163,11 @@ func serving(port uint16, backends []table.Entry[*model.Backend], rules ...*mode
 	edit, paths := table.Table[*model.Rule]{}.Edit(), table.Table[*model.Path]{}.Edit()
 	for _, rule := range rules {
 		edit.Set(rule.ID, rule)
-		paths.Set(model.PrefixKey("v1", "/"+rule.ID), &model.Path{Candidates: []model.Candidate{toRule(rule.ID)}})
+		candidate := toRule(rule.ID)
+		if rule.Plain() {
+			candidate.Target.Backend = rule.Split[0].Backend
+		}
+		paths.Set(model.PrefixKey("v1", "/"+rule.ID), &model.Path{Candidates: []model.Candidate{candidate}})
 	}
 	return model.Config{
 		Frame:    model.Frame{Ports: []model.Port{{ID: "p1", Address: netip.MustParseAddr("127.0.0.1"), Bind: port, Public: 80}}},

@@ -106,12 +106,13 @@ func conditionLine(c model.Condition) (string, error) {
 	return letter + operator + c.Name + "=" + c.Value + ";", nil
 }
 
-// target is where a request goes, as the rules of the routing block read it: a slot, or a rule.
+// target is where a request goes, as the rules of the routing block read it: a rule, or a slot and the rule that chose it.
 func target(t model.Target, place placement.Placement) (string, error) {
-	if t.Rule != "" {
+	if t.Backend == "" {
 		return t.Rule, nil
 	}
-	return slot(t.Backend, place)
+	to, err := slot(t.Backend, place)
+	return to + ";" + t.Rule, err
 }
 
 // slot is a backend's, or "500" for none: an invalid backendRef.
@@ -128,6 +129,7 @@ func slot(backend string, place placement.Placement) (string, error) {
 func ruleLines(rule *model.Rule, place placement.Placement) ([]line, error) {
 	w := &ruleWriter{rule: rule, place: place}
 	switch {
+	case rule.Plain(): // paths.map says it all
 	case rule.Filters.Redirect != nil:
 		w.line(rulesMap, rule.ID, w.share(model.Share{}))
 	case len(rule.Split) == 1:

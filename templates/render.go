@@ -46,6 +46,9 @@ type Settings struct {
 	HardStopAfter string
 	// Threads and MaxConnections; 0 leaves them to HAProxy.
 	Threads, MaxConnections int
+	// AccessLog has one line for each request, sent to LogTarget: "stdout", or the absolute path of a socket for datagrams.
+	AccessLog AccessLog
+	LogTarget string
 	// SignKeys sign and prove tokens, the first one signs.
 	SignKeys []SignKey
 }
@@ -109,7 +112,7 @@ func (r *Renderer) Render(config model.Config, place placement.Placement) (files
 	frame := frameInput{config.Frame, place.Capacity, place.Cookies, place.Headers}
 	now := &rendered{state: state{config, place}, frame: frame}
 	if r.last == nil {
-		now.data = (*data)(nil).update(state{}, now.state)
+		now.data = (&data{labelled: r.settings.AccessLog != NoAccessLog}).update(state{}, now.state)
 	} else {
 		now.data = r.last.data.update(r.last.state, now.state)
 	}
@@ -147,6 +150,9 @@ type routingView struct {
 	Headers   []string
 	SignKeys  []string
 	SignKey   string
+	// AccessLog is the name of its format, "" for none.
+	AccessLog string
+	LogTarget string
 }
 
 type portView struct {
@@ -188,7 +194,7 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 func (r *Renderer) routing(in frameInput) routingView {
 	view := routingView{
 		Labels: labels, DeepLabel: deepLabel, Cookies: in.cookies, Headers: in.headers,
-		SignKey: r.settings.SignKeys[0].ID,
+		SignKey: r.settings.SignKeys[0].ID, AccessLog: string(r.settings.AccessLog), LogTarget: r.settings.LogTarget,
 	}
 	for _, prefix := range in.frame.TrustedProxies {
 		view.Trusted = append(view.Trusted, prefix.String())

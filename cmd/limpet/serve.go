@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-gateway/limpet/controller"
+	"github.com/limpet-gateway/limpet/templates"
 )
 
 type serveFlags struct {
@@ -20,6 +21,7 @@ type serveFlags struct {
 	haproxy    string
 	statusFile string
 	grace      time.Duration
+	accessLog  string
 }
 
 func newServe() *cobra.Command {
@@ -46,6 +48,7 @@ Without root, ports are offset by 8000: a listener on port 80 is at 127.0.0.1:80
 	flags.StringVar(&f.haproxy, "haproxy", os.Getenv("HAPROXY"), "HAProxy 3.0 or newer; $HAPROXY, else haproxy in PATH")
 	flags.StringVar(&f.statusFile, "status-file", "", "file that gets the status of every object, as YAML")
 	flags.DurationVar(&f.grace, "grace", controller.GraceTimeout, "how long HAProxy may take to finish what is under way at the end")
+	flags.StringVar(&f.accessLog, "access-log", "off", "a line for each request on standard output: off, text or json")
 	f.log.add(cmd)
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd
@@ -113,7 +116,14 @@ func (f *serveFlags) options() (controller.ServeOptions, error) {
 			return controller.ServeOptions{}, usage("--status-file %s: there is no folder %s", f.statusFile, folder)
 		}
 	}
+	accessLog, known := map[string]templates.AccessLog{
+		"off": templates.NoAccessLog, "text": templates.TextAccessLog, "json": templates.JSONAccessLog,
+	}[f.accessLog]
+	if !known {
+		return controller.ServeOptions{}, usage("--access-log %s: give off, text or json", f.accessLog)
+	}
 	return controller.ServeOptions{
+		AccessLog: accessLog, AccessLogTo: os.Stdout,
 		Paths: f.objects.paths, Dir: f.dir, StatusFile: f.statusFile, Graph: graph, TrustedProxies: trusted,
 	}, nil
 }

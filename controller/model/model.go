@@ -165,12 +165,12 @@ const (
 	OnPath   ConditionOn = "path"
 )
 
-// Target is where a matched request goes: to a backend at once, or to a rule that has more to say. Exactly one is set.
+// Target is where a matched request goes.
 type Target struct {
-	// Backend is a key of Config.Backends.
-	Backend string
 	// Rule is a key of Config.Rules.
 	Rule string
+	// Backend is a key of Config.Backends if the rule is Plain: it is not asked then. Else "".
+	Backend string
 }
 
 // Rule is what happens to a request.
@@ -191,6 +191,15 @@ type Rule struct {
 	RequestTimeout, BackendTimeout time.Duration
 }
 
+// Plain rules have nothing more to say than which backend a request takes: it is in the Target.
+func (r *Rule) Plain() bool {
+	if len(r.Split) != 1 || !r.Filters.Empty() || r.RequestTimeout != 0 || r.BackendTimeout != 0 {
+		return false
+	}
+	share := r.Split[0]
+	return share.Weight > 0 && share.Backend != "" && share.Session == nil && share.Filters.Empty()
+}
+
 // Filters are what happens to a request and its answer.
 type Filters struct {
 	// Redirect answers the request.
@@ -200,6 +209,11 @@ type Filters struct {
 	Request, Response *HeaderChange
 	Rewrite           *Rewrite
 	Mirrors           []Mirror
+}
+
+// Empty says that there is none.
+func (f Filters) Empty() bool {
+	return f.Redirect == nil && f.CORS == nil && f.Request == nil && f.Response == nil && f.Rewrite == nil && len(f.Mirrors) == 0
 }
 
 // Rewrite is what the backend sees instead of the request's host and path; "" and false keep them.

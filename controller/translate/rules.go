@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,11 +61,8 @@ func retry(source *graph.Retry) model.Retry {
 	return model.Retry{Set: true, Attempts: source.Attempts, Codes: strings.Join(codes, " ")}
 }
 
-// target is the backend itself where a rule has nothing more to say, else the rule, which is made for the first match.
+// target is the rule, which is made for the first match, and the backend where it has nothing more to say.
 func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Target {
-	if plain(rule) {
-		return model.Target{Backend: r.variant(rule, rule.Backends[0].Backend).name()}
-	}
 	if replacesPrefix(rule) {
 		id = id.with("prefix", m.Path) // what is replaced differs from match to match
 	}
@@ -72,11 +70,15 @@ func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Targ
 	if r.rules[key] == nil {
 		r.rules[key] = r.rule(key, rule, id, m)
 	}
-	return model.Target{Rule: key}
+	target := model.Target{Rule: key}
+	if made := r.rules[key]; made.Plain() {
+		target.Backend = made.Split[0].Backend
+	}
+	return target
 }
 
 func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) *model.Rule {
-	made := &model.Rule{ID: key, Owner: r.owner}
+	made := &model.Rule{ID: key, Owner: r.owner, Display: displayRule(r.source, rule)}
 	switch {
 	case rule.Dropped:
 		made.Split = noBackend()
@@ -89,20 +91,19 @@ func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) 
 	return made
 }
 
+// displayRule is how people know a rule: by its route, its place in the spec, and its name if it has one.
+func displayRule(route *graph.Route, rule *graph.Rule) string {
+	display := fmt.Sprintf("%s %s rule %d", route.Kind, route.Key(), rule.Index)
+	if rule.Name != "" {
+		display += " (" + rule.Name + ")"
+	}
+	return display
+}
+
 // refusalRule answers for the route's matches that are left out.
 func (r *route) refusalRule() *model.Rule {
 	id := routeIdentity(r.source).with("left out")
 	return &model.Rule{ID: id.ruleID(), Owner: r.owner, Split: noBackend()}
-}
-
-// plain rules send everything to one backend as it comes.
-func plain(rule *graph.Rule) bool {
-	if rule.Dropped || rule.Filters.Redirect != nil || rule.Session != nil || len(rule.Backends) != 1 {
-		return false
-	}
-	ref := rule.Backends[0]
-	return !ref.Invalid && ref.Weight > 0 &&
-		headerChange(rule.Filters.RequestHeaders) == nil && headerChange(ref.Filters.RequestHeaders) == nil
 }
 
 // noBackend answers every request with 500.

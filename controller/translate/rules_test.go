@@ -63,7 +63,7 @@ func TestARuleIsPlainOnlyWhereItHasNothingMoreToSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := ruleOf(t, c.rule) == nil; got != c.plain {
+			if got := ruleOf(t, c.rule).Plain(); got != c.plain {
 				t.Errorf("plain is %v, want %v", got, c.plain)
 			}
 		})
@@ -111,7 +111,7 @@ func TestHeaderChanges(t *testing.T) {
 		graph.HeaderChange{Remove: []string{"only-a"}})
 	got := ruleOf(t, rule)
 	want := &model.Rule{
-		ID: got.ID, Owner: "HTTPRoute default/r",
+		ID: got.ID, Owner: "HTTPRoute default/r", Display: "HTTPRoute default/r rule 0",
 		Filters: model.Filters{Request: &model.HeaderChange{
 			Set: []model.Header{{Name: "X-Set", Value: "1"}}, Add: []model.Header{{Name: "x-add", Value: "a b"}}, Remove: []string{"X-Gone"},
 		}},

@@ -139,8 +139,8 @@ func TestB26ThreeRulesOnOneServiceHaveThreeBehaviours(t *testing.T) {
 	w.route("r", "", sticky(to("echo", prefix("/a")), cookie("a")), sticky(to("echo", prefix("/b")), cookie("b")), to("echo", prefix("/c")))
 	translator := testTranslator()
 	config := w.config(translator)
-	if config.Backends.Len() != 1 || config.Rules.Len() != 2 {
-		t.Errorf("got %d backends and %d rules, want one backend and two rules", config.Backends.Len(), config.Rules.Len())
+	if config.Backends.Len() != 1 || config.Rules.Len() != 3 {
+		t.Errorf("got %d backends and %d rules, want one backend and three rules", config.Backends.Len(), config.Rules.Len())
 	}
 	again := w.config(translator)
 	if !again.Rules.Same(config.Rules) || !again.Paths.Same(config.Paths) || !again.Backends.Same(config.Backends) {

@@ -59,7 +59,7 @@ func TestAChangedObjectChangesOnlyItsOwnEntries(t *testing.T) {
 		{"nothing", func() {}, nil},
 		{"a header's value and the weights", func() {
 			in.snapshot.HTTPRoutes = in.snapshot.HTTPRoutes.With(in.route(7, 2))
-		}, []string{"~path /p7/", "-rule …", "+rule …"}},
+		}, []string{"~path /p7/", "~rule …", "-rule …", "+rule …"}},
 		{"an endpoint's address", func() {
 			_, slice := newService(7)
 			slice.Endpoints[0].Addresses[0] = "10.9.9.9"
@@ -67,10 +67,10 @@ func TestAChangedObjectChangesOnlyItsOwnEntries(t *testing.T) {
 		}, []string{"~backend Service/default/s7/80"}},
 		{"a route that goes", func() {
 			in.snapshot.HTTPRoutes = in.snapshot.HTTPRoutes.Without("default", "r7")
-		}, []string{"-host |h7.example.com", "-path /p7/", "-rule …", "-backend Service/default/s7/80"}},
+		}, []string{"-host |h7.example.com", "-path /p7/", "-rule …", "-rule …", "-backend Service/default/s7/80"}},
 		{"a route that comes", func() {
 			in.snapshot.HTTPRoutes = in.snapshot.HTTPRoutes.With(in.route(7, 2))
-		}, []string{"+host |h7.example.com", "+path /p7/", "+rule …", "+backend Service/default/s7/80"}},
+		}, []string{"+host |h7.example.com", "+path /p7/", "+rule …", "+rule …", "+backend Service/default/s7/80"}},
 		{"a listener's port, which is a full translation", func() {
 			gw, _ := in.snapshot.Gateways.Get("default", "gw")
 			gw = gw.DeepCopy()

@@ -53,6 +53,8 @@ type limpetOptions struct {
 	names    []byte
 	sign     []keys.SignKey
 	level    slog.Level
+	// accessLog goes to logSocket.
+	accessLog templates.AccessLog
 }
 
 // Keys for tokens.
@@ -74,7 +76,9 @@ func newLimpet(t testing.TB, w *World) *limpet {
 // start brings Limpet up. An HAProxy that runs already is adopted.
 func (l *limpet) start(t testing.TB) {
 	t.Helper()
-	renderer, err := templates.NewRenderer(controller.Settings(l.dir, l.options.sign))
+	settings := controller.Settings(l.dir, l.options.sign)
+	settings.AccessLog, settings.LogTarget = l.options.accessLog, l.logSocket()
+	renderer, err := templates.NewRenderer(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +110,8 @@ func (l *limpet) start(t testing.TB) {
 		t.Fatal(err)
 	}
 }
+
+func (l *limpet) logSocket() string { return filepath.Join(filepath.Dir(l.dir), "log.sock") }
 
 // engine and statuses keep what passes.
 type engine struct{ *limpet }
