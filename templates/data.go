@@ -83,7 +83,9 @@ type dataEditor struct {
 }
 
 func newDataEditor(d *data) *dataEditor {
-	e := &dataEditor{labelled: d.labelled, maps: map[string]*table.Editor[files.Entry]{}, servers: d.servers.Edit(), faults: maps.Clone(d.faults)}
+	e := &dataEditor{
+		labelled: d.labelled, maps: map[string]*table.Editor[files.Entry]{}, servers: d.servers.Edit(), faults: maps.Clone(d.faults),
+	}
 	if e.faults == nil {
 		e.faults = map[string]Fault{}
 	}

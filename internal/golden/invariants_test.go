@@ -252,8 +252,13 @@ func (r references) target(to string) {
 	}
 }
 
+// slot is a slot's name, with the plain rule behind it that leads there, if there is one.
 func (r references) slot(name string) {
 	r.Helper()
+	name, rule, plain := strings.Cut(name, ";")
+	if plain && !strings.HasPrefix(rule, "r") {
+		r.Fatalf("the slot %q of the rule %q", name, rule)
+	}
 	if n, err := strconv.Atoi(name[1:]); err != nil || n < 1 || n > r.preview.Placement.Capacity {
 		r.Fatalf("the slot %q of %d", name, r.preview.Placement.Capacity)
 	}
