@@ -45,6 +45,10 @@ haproxy: ## print the path of the HAProxy that everything here uses
 test: go gcc ## run all tests with the race detector, against a real HAProxy (one package at a time: they measure)
 	@$(haproxy) && CGO_ENABLED=1 go test -race -p 1 -timeout 20m $(TESTFLAGS) $(PKGS)
 
+.PHONY: torture
+torture: go gcc ## run the tests of docs/field-reports.md at the scale that was reported (half an hour)
+	@$(haproxy) && LIMPET_TORTURE=1 go test -count=1 -timeout 2h -run '^TestB[0-9]' $(TESTFLAGS) ./internal/behaviour
+
 .PHONY: golden
 golden: go ## rewrite the golden files; review the diff
 	@test -n "$(GOLDEN_PACKAGES)" || { echo "no package has golden files"; exit 1; }

@@ -38,6 +38,7 @@ func (r *reader) object(node *yaml.Node, is typeMeta) {
 	for _, err := range unknown {
 		r.problems = append(r.problems, unknownField(e, id, err))
 	}
+	r.problems = append(r.problems, unknownAnnotations(e, id, value)...)
 	if p := checkNames(e, id, value, k); p != nil {
 		r.problems = append(r.problems, *p)
 		return

@@ -185,6 +185,10 @@ func TestMistakesAreReportedWithFileAndLine(t *testing.T) {
 			route + "  rules:\n  - name: x\n    hostname: y\n",
 			"a.yaml:8: warning: HTTPRoute default/r: spec.rules[0].hostname: there is no such field: it is ignored",
 		},
+		"an annotation of ours that is none": {
+			"\n" + strings.Replace(service("default", "a", ""), "metadata: {", "metadata: {annotations: {limpet.dev/x: b, other.example/limpet.dev/x: b}, ", 1),
+			"warning: Service default/a: metadata.annotations: there is no annotation limpet.dev/x: it is ignored",
+		},
 		"sessionName of v1.6": {
 			route + "  rules:\n  - sessionPersistence:\n      sessionName: id\n",
 			"a.yaml:8: warning: HTTPRoute default/r: spec.rules[0].sessionPersistence.sessionName: there is no such field: it is ignored; " +

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	strictjson "sigs.k8s.io/json"
@@ -19,6 +21,22 @@ func unknownField(e *encoded, id objectID, err error) Problem {
 		p.Message += "; " + hint
 	}
 	return p
+}
+
+// unknownAnnotations are those that speak to Limpet, which reads none: who wrote one believes that something happens.
+func unknownAnnotations(e *encoded, id objectID, value anyObject) []Problem {
+	const ours = "limpet.dev/"
+	var problems []Problem
+	for _, key := range slices.Sorted(maps.Keys(value.GetAnnotations())) {
+		if !strings.HasPrefix(key, ours) {
+			continue
+		}
+		p := Problem{Severity: Warning, Object: id.String(), Field: "metadata.annotations"}
+		p.Line = e.line(p.Field)
+		p.Message = "there is no annotation " + clip(key) + ": it is ignored"
+		problems = append(problems, p)
+	}
+	return problems
 }
 
 // renamed says what a field of older versions of the Gateway API is called now. Users of session persistence would

@@ -55,6 +55,7 @@ type limpetOptions struct {
 	level    slog.Level
 	// accessLog goes to logSocket.
 	accessLog templates.AccessLog
+	timeout   time.Duration
 }
 
 // Keys for tokens.
@@ -102,7 +103,7 @@ func (l *limpet) start(t testing.TB) {
 	}
 	l.files = cluster.NewFiles(cluster.FilesOptions{Paths: []string{l.objects}, Log: logger})
 	l.controller = controller.New(controller.Options{
-		Engine: engine{l}, Status: statuses{l}, Log: logger,
+		Engine: engine{l}, Status: statuses{l}, Log: logger, Timeout: l.options.timeout,
 		Graph:     graph.Options{DefaultAddress: l.address, PortOffset: portOffset},
 		Translate: translate.Options{NamesKey: l.options.names, TrustedProxies: l.options.trusted},
 	})

@@ -30,9 +30,10 @@ type pod struct {
 	mu      sync.Mutex
 	server  *http.Server
 	swallow []io.Closer
-	// requests counts those that arrived, wait is how long each of them takes.
-	requests atomic.Int64
-	wait     atomic.Int64
+	// requests counts those that arrived, connections what they came on, wait is how long each of them takes.
+	requests    atomic.Int64
+	connections atomic.Int64
+	wait        atomic.Int64
 }
 
 func newPod(service, name string, address netip.Addr) *pod {
@@ -63,6 +64,11 @@ func (p *pod) start(t testing.TB) {
 	}
 	server := &http.Server{
 		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: time.Minute, DisableGeneralOptionsHandler: true,
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				p.connections.Add(1)
+			}
+		},
 	}
 	p.mu.Lock()
 	p.server = server
@@ -70,8 +76,8 @@ func (p *pod) start(t testing.TB) {
 	go func() { _ = server.Serve(listener) }()
 }
 
-// serve answers. The request can ask for lines of the answer's head in X-Reply, as "Cache-Control: max-age=60", and for a
-// status in X-Reply-Status.
+// serve answers. The request can ask for lines of the answer's head in X-Reply, as "Cache-Control: max-age=60", for a
+// status in X-Reply-Status, and in X-Reply-Events for so many events, one each second, instead of an echo.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.requests.Add(1)
 	if wait := time.Duration(p.wait.Load()); wait > 0 {
@@ -92,6 +98,15 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Sscan(text, &status)
 	}
 	w.WriteHeader(status)
+	if events := 0; r.Header.Get("X-Reply-Events") != "" {
+		_, _ = fmt.Sscan(r.Header.Get("X-Reply-Events"), &events)
+		for i := range events {
+			_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(time.Second)
+		}
+		return
+	}
 	_ = json.NewEncoder(w).Encode(echo{
 		Service: p.service, Pod: p.name, Method: r.Method, URI: r.RequestURI, Host: r.Host, Header: r.Header, Body: string(body),
 		From: r.RemoteAddr,

@@ -7,7 +7,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,6 +46,12 @@ func (t *Tests) Find(name string) error {
 		return fmt.Errorf("the file of %s.%s has no case %q", folder, function, subtest)
 	}
 	return nil
+}
+
+// Names are those of the test functions in a folder, sorted.
+func (t *Tests) Names(folder string) ([]string, error) {
+	tests, err := t.load(folder)
+	return slices.Sorted(maps.Keys(tests)), err
 }
 
 func (t *Tests) golden(folder, name string) bool {
