@@ -55,6 +55,11 @@ golden: go ## rewrite the golden files; review the diff
 	@$(haproxy) && go test -count=1 $(GOLDEN_PACKAGES:%=./%) -update
 	@git --no-pager diff --stat
 
+.PHONY: hot
+hot: go ## measure what each kind of change takes, and rewrite docs/hot.md
+	@$(haproxy) && go test -count=1 ./internal/behaviour -run TestHotOrNot -hot
+	@git --no-pager diff --stat docs/hot.md
+
 .PHONY: fuzz
 fuzz: go ## run every fuzz target for FUZZTIME
 	@$(haproxy) && FUZZTIME=$(FUZZTIME) hack/fuzz.sh $(PKGS)
