@@ -139,8 +139,8 @@ func startBare(ctx context.Context, l *lab, origin int, _ options) (*subject, er
 func startNative(ctx context.Context, l *lab, origin int, _ options) (*subject, error) {
 	config := configOf(origin)
 	config.Hosts = table.Of(table.Entry[*model.Host]{Key: "p1|shop.example", Value: &model.Host{VirtualHost: "v1"}})
-	config.Paths = everything(model.Target{Backend: "b"})
-	return l.limpetWith(ctx, "native", config, nil, nativeRequest, func(set *files.Set) {
+	config.Paths = everything(model.Target{Backend: "b", Rule: "r1"})
+	return l.render(ctx, rendering{name: "native", config: config, requests: nativeRequest, change: func(set *files.Set) {
 		for i := range set.Sections {
 			if set.Sections[i].Slot == "s1" {
 				set.Sections[i].Text += "  cookie shop insert httponly\n"
@@ -152,10 +152,10 @@ func startNative(ctx context.Context, l *lab, origin int, _ options) (*subject, 
 			servers.Set(e.Key, e.Value)
 		}
 		set.Servers = servers.Table()
-	})
+	}})
 }
 
-var nativeRequest = []request{{"shop.example", "/", "a=b; shop=e2"}}
+var nativeRequest = []request{{host: "shop.example", path: "/", cookie: "a=b; shop=e2"}}
 
 func startPlain(ctx context.Context, l *lab, origin int, o options) (*subject, error) {
 	config := configOf(origin)
@@ -163,7 +163,7 @@ func startPlain(ctx context.Context, l *lab, origin int, o options) (*subject, e
 	for _, r := range routeRequests(o.routes) {
 		id := "v" + strings.ReplaceAll(r.host, ".", "-")
 		hosts.Set(model.HostKey("p1", r.host), &model.Host{VirtualHost: id})
-		paths.Set(id+r.path+"/", &model.Path{Candidates: []model.Candidate{{Target: model.Target{Backend: "b"}}}})
+		paths.Set(id+r.path+"/", &model.Path{Candidates: []model.Candidate{{Target: model.Target{Backend: "b", Rule: "r1"}}}})
 	}
 	config.Hosts, config.Paths = hosts.Table(), paths.Table()
 	return l.limpet(ctx, "plain", config, nil, routeRequests(o.routes))
@@ -179,10 +179,10 @@ func startConditional(ctx context.Context, l *lab, origin int, o options) (*subj
 		path := &model.Path{}
 		for _, version := range []string{"2", "1"} {
 			path.Candidates = append(path.Candidates, model.Candidate{
-				Conditions: []model.Condition{{On: model.OnHeader, Name: "x-version", Value: version}}, Target: model.Target{Backend: "b"},
+				Conditions: []model.Condition{{On: model.OnHeader, Name: "x-version", Value: version}}, Target: model.Target{Backend: "b", Rule: "r1"},
 			})
 		}
-		path.Candidates = append(path.Candidates, model.Candidate{Target: model.Target{Backend: "b"}})
+		path.Candidates = append(path.Candidates, model.Candidate{Target: model.Target{Backend: "b", Rule: "r1"}})
 		paths.Set(id+r.path+"/", path)
 	}
 	config.Hosts, config.Paths = hosts.Table(), paths.Table()
@@ -223,7 +223,7 @@ func (l *lab) session(ctx context.Context, name string, origin int, literal []st
 	if len(res.Cookies()) != 1 {
 		return nil, fmt.Errorf("no token: %s %v", res.Status, res.Header)
 	}
-	s.script, err = l.script(name, []request{{"shop.example", "/", "a=b; shop=" + res.Cookies()[0].Value}})
+	s.script, err = l.script(name, []request{{host: "shop.example", path: "/", cookie: "a=b; shop=" + res.Cookies()[0].Value}})
 	return s, err
 }
 
@@ -244,29 +244,41 @@ func configOf(origin int) model.Config {
 	}
 }
 
-// limpet starts HAProxy with what Limpet renders for config.
-func (l *lab) limpet(ctx context.Context, name string, config model.Config, cookies []string, requests []request) (*subject, error) {
-	return l.limpetWith(ctx, name, config, cookies, requests, func(*files.Set) {})
+// rendering is a configuration that Limpet renders for a subject.
+type rendering struct {
+	name     string
+	config   model.Config
+	cookies  []string // names that are literal
+	requests []request
+	log      templates.AccessLog
+	// change edits what was rendered.
+	change func(*files.Set)
 }
 
-// limpetWith lets change edit what was rendered.
-func (l *lab) limpetWith(
-	ctx context.Context, name string, config model.Config, cookies []string, requests []request, change func(*files.Set),
-) (*subject, error) {
-	dir := filepath.Join(l.dir, name)
+// limpet starts HAProxy with what Limpet renders for config.
+func (l *lab) limpet(ctx context.Context, name string, config model.Config, cookies []string, requests []request) (*subject, error) {
+	return l.render(ctx, rendering{name: name, config: config, cookies: cookies, requests: requests})
+}
+
+// render starts HAProxy with what Limpet renders.
+func (l *lab) render(ctx context.Context, r rendering) (*subject, error) {
+	dir := filepath.Join(l.dir, r.name)
 	renderer, err := templates.NewRenderer(templates.Settings{
-		AdminSocket: dir + "/admin.sock", HealthSocket: dir + "/health.sock", Instance: name, HardStopAfter: "1s",
+		AdminSocket: dir + "/admin.sock", HealthSocket: dir + "/health.sock", Instance: r.name, HardStopAfter: "1s",
+		AccessLog: r.log, LogTarget: logSocket(l, r.name),
 		SignKeys: []templates.SignKey{{ID: "a", Secret: base64.StdEncoding.EncodeToString(make([]byte, 32))}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	place := placement.Placement{Cookies: cookies}.Update([]string{"b"}, nil)
-	set, faults, err := renderer.Render(config, place)
+	place := placement.Placement{Cookies: r.cookies}.Update([]string{"b"}, nil)
+	set, faults, err := renderer.Render(r.config, place)
 	if err != nil || len(faults) > 0 {
 		return nil, fmt.Errorf("%v %w", faults, err)
 	}
-	change(&set)
+	if r.change != nil {
+		r.change(&set)
+	}
 	store, err := files.Open(dir)
 	if err != nil {
 		return nil, err
@@ -275,13 +287,15 @@ func (l *lab) limpetWith(
 	if err != nil || len(left) > 0 {
 		return nil, fmt.Errorf("%v %w", left, err)
 	}
-	p, err := l.start(ctx, int(config.Frame.Ports[0].Bind), store.Path(number), files.ConfigFiles()...)
+	p, err := l.start(ctx, int(r.config.Frame.Ports[0].Bind), store.Path(number), files.ConfigFiles()...)
 	if err != nil {
 		return nil, err
 	}
-	script, err := l.script(name, requests)
+	script, err := l.script(r.name, r.requests)
 	return &subject{process: p, script: script}, err
 }
+
+func logSocket(l *lab, name string) string { return filepath.Join(l.dir, name+".log.sock") }
 
 func (l *lab) write(name, text string) (string, error) {
 	path := filepath.Join(l.dir, name)
@@ -291,7 +305,11 @@ func (l *lab) write(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-type request struct{ host, path, cookie string }
+type request struct {
+	host, path, cookie string
+	// lines are further ones of the head, each with its end.
+	lines string
+}
 
 // routeRequests are one request for each route: ten paths on each host.
 func routeRequests(routes int) []request {
@@ -313,7 +331,7 @@ func (l *lab) script(name string, requests []request) (string, error) {
 		if q.cookie != "" {
 			cookie = "Cookie: " + q.cookie + "\r\n"
 		}
-		fmt.Fprintf(&b, "%q,\n", "GET "+q.path+" HTTP/1.1\r\nHost: "+q.host+"\r\n"+cookie+"\r\n")
+		fmt.Fprintf(&b, "%q,\n", "GET "+q.path+" HTTP/1.1\r\nHost: "+q.host+"\r\n"+cookie+q.lines+"\r\n")
 	}
 	b.WriteString("}\nlocal i = 0\nrequest = function() i = i % #r + 1 return r[i] end\n")
 	return l.write(name+".lua", b.String())

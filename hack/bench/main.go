@@ -48,5 +48,8 @@ func run(ctx context.Context, o options) error {
 	if err := measureCPU(ctx, lab, o, &report); err != nil {
 		return err
 	}
+	if err := measureFilters(ctx, lab, o); err != nil {
+		return err
+	}
 	return report.verdict()
 }
