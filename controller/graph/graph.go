@@ -8,7 +8,9 @@ package graph
 
 import (
 	"crypto/sha256"
+	"iter"
 	"net/netip"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,6 +168,24 @@ type Rule struct {
 	RequestTimeout, BackendTimeout time.Duration
 	// Retry is nil where only failed connections are tried again.
 	Retry *Retry
+}
+
+// Reached are the backends that the rule sends requests to, mirrors' included.
+func (r *Rule) Reached() iter.Seq[BackendKey] {
+	return func(yield func(BackendKey) bool) {
+		lists := [][]Mirror{r.Filters.Mirrors}
+		for _, ref := range r.Backends {
+			if !ref.Invalid && !yield(ref.Backend) {
+				return
+			}
+			lists = append(lists, ref.Filters.Mirrors)
+		}
+		for _, mirror := range slices.Concat(lists...) {
+			if !yield(mirror.Backend) {
+				return
+			}
+		}
+	}
 }
 
 // Filters are what happens to a request and its answer, of a rule or of one backendRef. All values are valid.

@@ -33,8 +33,8 @@ func (d *ruleDraft) read(index int, routeRefused bool) {
 	d.node = &Rule{Index: index, Name: string(valueOr(d.source.Name, ""))}
 	d.readMatches()
 	d.node.Filters = d.readFilters("filters", d.source.Filters)
-	d.readRedirectLimits()
 	d.readBackendRefs()
+	d.readFilterLimits()
 	d.readUnbuilt()
 	d.readSession()
 	if d.problems.any() || routeRefused {
@@ -83,31 +83,5 @@ func (d *ruleDraft) readBackendRef(source *gatewayv1.HTTPBackendRef, field strin
 	key, found := d.refs.backend(d.field+"."+field, &source.BackendObjectReference)
 	ref.Backend, ref.Invalid = key, !found
 	ref.Filters = d.readFilters(field+".filters", source.Filters)
-	if ref.Filters.Redirect != nil {
-		d.refuse(field+".filters", "RequestRedirect is not built yet for a backendRef: use it in the rule's filters")
-	}
 	return ref
-}
-
-// readRedirectLimits checks what a redirect does not go together with.
-func (d *ruleDraft) readRedirectLimits() {
-	redirect := d.node.Filters.Redirect
-	if redirect == nil {
-		return
-	}
-	if len(d.source.BackendRefs) > 0 {
-		d.refuse("filters", "RequestRedirect must not be used together with backendRefs")
-	}
-	if redirect.Path == nil || redirect.Path.Type != gatewayv1.PrefixMatchHTTPPathModifier {
-		return
-	}
-	// The default of an absent match is a prefix.
-	onePrefix := len(d.source.Matches) == 0 || len(d.source.Matches) == 1 && isPrefix(d.source.Matches[0].Path)
-	if !onePrefix {
-		d.refuse("filters", "RequestRedirect with path.replacePrefixMatch needs exactly one match, of type PathPrefix")
-	}
-}
-
-func isPrefix(path *gatewayv1.HTTPPathMatch) bool {
-	return path == nil || valueOr(path.Type, gatewayv1.PathMatchPathPrefix) == gatewayv1.PathMatchPathPrefix
 }

@@ -73,12 +73,12 @@ func TestOneBadRuleIsDroppedAndTheOthersAreServed(t *testing.T) {
     backendRefs: [{name: shop, port: 80}]
   - name: bad
     matches: [{path: {value: /bad}}, {path: {value: bad}}]
-    filters: [{type: CORS, cors: {}}]
+    filters: [{type: CORS, cors: {maxAge: -1}}]
     backendRefs: [{name: shop, port: 80}]
     sessionPersistence: {cookie: {}}`))
 	route := g.route(t, "default/route")
 	expect(t, route.Parents[0].Conditions, routeOK+" PartiallyInvalid=True/UnsupportedValue", "Dropped Rule",
-		"spec.rules[1].matches[1].path.value", "spec.rules[1].filters[0].type: the filter CORS is not built yet", "answered with 500")
+		"spec.rules[1].matches[1].path.value", "spec.rules[1].filters[0].cors.maxAge: -1 must be at least 1", "answered with 500")
 	if len(route.Parents[0].Listeners) != 1 || len(route.Parents[0].Blocked) != 0 || route.Rules[0].Dropped {
 		t.Error("the good rule is not served")
 	}

@@ -75,8 +75,8 @@ func routeLeftOut(route *graph.Route, leftOut map[model.Owner]string) string {
 		all = append(all, why)
 	}
 	for _, rule := range route.Rules {
-		for _, ref := range rule.Backends {
-			backend := ref.Backend.Kind + " " + ref.Backend.Namespace + "/" + ref.Backend.Name
+		for key := range rule.Reached() {
+			backend := key.Kind + " " + key.Namespace + "/" + key.Name
 			if why := leftOut[model.Owner(backend)]; why != "" && !slices.Contains(all, backend+": "+why) {
 				all = append(all, backend+": "+why)
 			}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
@@ -29,13 +27,25 @@ func (r *route) fill() {
 
 // useBackends notes every valid backendRef, also one that has no weight: its endpoints are there when it gets some.
 func (r *route) useBackends(rule *graph.Rule) {
-	if rule.Dropped || rule.Filters.Redirect != nil {
+	if rule.Dropped {
 		return
 	}
-	for _, ref := range rule.Backends {
-		if !ref.Invalid {
-			r.useBackend(r.variant(rule, ref.Backend))
+	r.useMirrors(&rule.Filters)
+	for i := range rule.Backends {
+		ref := &rule.Backends[i]
+		if ref.Invalid || rule.Filters.Redirect != nil {
+			continue
 		}
+		r.useMirrors(&ref.Filters)
+		if ref.Filters.Redirect == nil {
+			r.useBackend(r.variant(ref.Backend, rule.Retry))
+		}
+	}
+}
+
+func (r *route) useMirrors(filters *graph.Filters) {
+	for _, mirror := range filters.Mirrors {
+		r.useBackend(r.mirrorVariant(mirror.Backend))
 	}
 }
 
@@ -45,10 +55,13 @@ func (r *route) useBackend(variant backendVariant) {
 	}
 }
 
-// variant is how a rule speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
-func (r *route) variant(rule *graph.Rule, key graph.BackendKey) backendVariant {
-	return backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: retry(rule.Retry)}
+// variant is how the route speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
+func (r *route) variant(key graph.BackendKey, tries *graph.Retry) backendVariant {
+	return backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: retry(tries)}
 }
+
+// mirrorVariant is without the rule's retries: no client waits for a mirror.
+func (r *route) mirrorVariant(key graph.BackendKey) backendVariant { return r.variant(key, nil) }
 
 func retry(source *graph.Retry) model.Retry {
 	if source == nil {
@@ -63,10 +76,10 @@ func retry(source *graph.Retry) model.Retry {
 
 // target is the rule, which is made for the first match, and the backend where it has nothing more to say.
 func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Target {
-	if replacesPrefix(rule) {
-		id = id.with("prefix", m.Path) // what is replaced differs from match to match
-	}
 	key := id.ruleID()
+	if replacesPrefix(rule) {
+		key = id.with("prefix", m.Path).ruleID() // what is replaced differs from match to match; sessions do not
+	}
 	if r.rules[key] == nil {
 		r.rules[key] = r.rule(key, rule, id, m)
 	}
@@ -78,15 +91,17 @@ func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Targ
 }
 
 func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) *model.Rule {
-	made := &model.Rule{ID: key, Owner: r.owner, Display: displayRule(r.source, rule)}
-	switch {
-	case rule.Dropped:
+	made := &model.Rule{
+		ID: key, Owner: r.owner, Display: displayRule(r.source, rule),
+		RequestTimeout: rule.RequestTimeout, BackendTimeout: rule.BackendTimeout,
+	}
+	if rule.Dropped {
 		made.Split = noBackend()
-	case rule.Filters.Redirect != nil:
-		made.Filters.Redirect = redirect(rule.Filters.Redirect, m)
-	default:
-		made.Filters.Request = headerChange(rule.Filters.RequestHeaders)
-		made.Split = r.split(rule, id)
+		return made
+	}
+	made.Filters = r.filters(&rule.Filters, m)
+	if rule.Filters.Redirect == nil {
+		made.Split = r.split(rule, id, m)
 	}
 	return made
 }
@@ -112,7 +127,7 @@ func noBackend() []model.Share { return []model.Share{{Weight: 1}} }
 // split gives every backendRef its share. Without a valid one everything gets 500. Without any weight everything gets 500
 // too: "if weight is set to 0, no traffic should be forwarded for this entry". The shares stay beside it, so that the next
 // weight finds their endpoints in place.
-func (r *route) split(rule *graph.Rule, id identity) []model.Share {
+func (r *route) split(rule *graph.Rule, id identity, m *graph.Match) []model.Share {
 	var shares []model.Share
 	valid, total := false, 0
 	for i := range rule.Backends {
@@ -121,8 +136,10 @@ func (r *route) split(rule *graph.Rule, id identity) []model.Share {
 		share := model.Share{Weight: uint32(max(ref.Weight, 0))}
 		if !ref.Invalid {
 			valid = true
-			share.Backend = r.variant(rule, ref.Backend).name()
-			share.Filters.Request = headerChange(ref.Filters.RequestHeaders)
+			share.Filters = r.filters(&ref.Filters, m)
+		}
+		if !ref.Invalid && ref.Filters.Redirect == nil {
+			share.Backend = r.variant(ref.Backend, rule.Retry).name()
 			share.Session = session(rule, id, ref.Backend)
 		}
 		shares = append(shares, share)
@@ -135,49 +152,4 @@ func (r *route) split(rule *graph.Rule, id identity) []model.Share {
 	default:
 		return shares
 	}
-}
-
-func headerChange(source *graph.HeaderChange) *model.HeaderChange {
-	if source == nil || len(source.Set)+len(source.Add)+len(source.Remove) == 0 {
-		return nil
-	}
-	return &model.HeaderChange{Set: headers(source.Set), Add: headers(source.Add), Remove: slices.Clone(source.Remove)}
-}
-
-func headers(source []graph.HeaderValue) []model.Header {
-	var all []model.Header
-	for _, header := range source {
-		all = append(all, model.Header{Name: header.Name, Value: header.Value})
-	}
-	return all
-}
-
-func replacesPrefix(rule *graph.Rule) bool {
-	return !rule.Dropped && rule.Filters.Redirect != nil && rule.Filters.Redirect.Path != nil &&
-		rule.Filters.Redirect.Path.Type == gatewayv1.PrefixMatchHTTPPathModifier
-}
-
-// redirect follows HTTPRequestRedirectFilter: the port is the one given, else the scheme's own, else the listener's.
-func redirect(source *graph.Redirect, m *graph.Match) *model.Redirect {
-	made := &model.Redirect{
-		Status: source.Status, Scheme: source.Scheme, Host: source.Hostname, Port: source.Port,
-		KeepPort: source.Port == 0 && source.Scheme == "",
-	}
-	if source.Path == nil {
-		return made
-	}
-	switch source.Path.Type {
-	case gatewayv1.FullPathHTTPPathModifier:
-		made.ReplaceFull, made.Path = true, value(source.Path.ReplaceFullPath)
-	case gatewayv1.PrefixMatchHTTPPathModifier:
-		made.ReplacePrefix, made.Path, made.Prefix = true, value(source.Path.ReplacePrefixMatch), m.Path
-	}
-	return made
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

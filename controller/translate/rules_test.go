@@ -2,6 +2,7 @@ package translate
 
 import (
 	"testing"
+	"time"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -33,6 +34,16 @@ func changingFirst(rule *graph.Rule, change graph.HeaderChange) *graph.Rule {
 	return rule
 }
 
+// filtering is a rule with filters of its own.
+func filtering(rule *graph.Rule, filters graph.Filters) *graph.Rule {
+	rule.Filters = filters
+	return rule
+}
+
+func mirror(backend string, numerator, denominator int32) graph.Mirror {
+	return graph.Mirror{Backend: service(backend), Numerator: numerator, Denominator: denominator}
+}
+
 func dropped(rule *graph.Rule) *graph.Rule {
 	rule.Dropped = true
 	return rule
@@ -59,6 +70,15 @@ func TestARuleIsPlainOnlyWhereItHasNothingMoreToSay(t *testing.T) {
 		"a header change of the backendRef":       {changingFirst(to("a"), set), false},
 		"a rule that the graph drops":             {dropped(to("a")), false},
 		"a redirect":                              {redirecting(graph.Redirect{Status: 302}), false},
+		"a change of the answer's headers":        {filtering(to("a"), graph.Filters{ResponseHeaders: &set}), false},
+		"a rewrite":                               {filtering(to("a"), graph.Filters{Rewrite: &graph.Rewrite{Hostname: "b.com"}}), false},
+		"a rewrite of nothing":                    {filtering(to("a"), graph.Filters{Rewrite: &graph.Rewrite{}}), true},
+		"CORS":                                    {filtering(to("a"), graph.Filters{CORS: &graph.CORS{}}), false},
+		"a mirror":                                {filtering(to("a"), graph.Filters{Mirrors: []graph.Mirror{mirror("b", 1, 100)}}), false},
+		"a mirror of nothing":                     {filtering(to("a"), graph.Filters{Mirrors: []graph.Mirror{mirror("b", 0, 100)}}), true},
+		"a timeout":                               {&graph.Rule{Matches: to("a").Matches, Backends: to("a").Backends, RequestTimeout: time.Second}, false},
+		"a backend's timeout":                     {&graph.Rule{Matches: to("a").Matches, Backends: to("a").Backends, BackendTimeout: time.Second}, false},
+		"retries are the backend's":               {&graph.Rule{Matches: to("a").Matches, Backends: to("a").Backends, Retry: &graph.Retry{}}, true},
 		"a rule with a name is as plain as other": {named(to("a"), "name"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,6 +219,75 @@ func TestARedirectThatReplacesThePrefixIsARuleForEachPrefix(t *testing.T) {
 		t.Errorf("rules by prefix are %v, want one for /a and one for /b", prefixes)
 	}
 	checkExchanges(t, config, []exchange{get("h/a/x", "redirect"), get("h/b/x", "redirect")})
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+
+	change := &graph.HeaderChange{Remove: []string{"x"}}
+	all := graph.Filters{
+		RequestHeaders: change, ResponseHeaders: &graph.HeaderChange{Set: []graph.HeaderValue{{Name: "a", Value: "b"}}},
+		Rewrite: &graph.Rewrite{Hostname: "b.com", Path: replacingPrefix("/new")},
+		Mirrors: []graph.Mirror{mirror("m", 1, 3), mirror("never", 0, 100)},
+		CORS:    &graph.CORS{Origins: []string{"*"}, Expose: []string{"*", "a"}, MaxAge: time.Minute, Credentials: true},
+	}
+	want := model.Filters{
+		Request: &model.HeaderChange{Remove: []string{"x"}}, Response: &model.HeaderChange{Set: []model.Header{{Name: "a", Value: "b"}}},
+		Rewrite: &model.Rewrite{Host: "b.com", Path: "/new", ReplacePrefix: true, Prefix: "/old"},
+		Mirrors: []model.Mirror{{Backend: "Service/default/m/80", Numerator: 1, Denominator: 3}},
+		CORS:    &model.CORS{Origins: []string{"*"}, Expose: []string{"a"}, MaxAge: time.Minute, Credentials: true},
+	}
+	rule := filtering(to("a b", prefix("/old")), all)
+	rule.Backends[0].Filters = all
+	rule.Retry = &graph.Retry{Attempts: 2}
+	config := routed(rule)().config(testTranslator())
+	got := config.Rules.Sorted()[0].Value
+	if diff := difference(want, got.Filters); diff != "" {
+		t.Error(diff)
+	}
+	if diff := difference(want, got.Split[0].Filters); diff != "" {
+		t.Error(diff)
+	}
+	if !got.Split[1].Filters.Empty() {
+		t.Errorf("another backendRef's filters are %+v", got.Split[1].Filters)
+	}
+	var names []string
+	for _, entry := range config.Backends.Sorted() {
+		names = append(names, entry.Key)
+	}
+	if diff := difference([]string{"Service/default/a/80 retry 2", "Service/default/b/80 retry 2", "Service/default/m/80", "Service/default/never/80"}, names); diff != "" {
+		t.Errorf("backends, of which mirrors have the rule's retries not: %s", diff)
+	}
+}
+
+func TestAShareThatRedirectsNeedsNoBackend(t *testing.T) {
+	t.Parallel()
+
+	rule := to("a b !c", prefix("/old"))
+	for i := range rule.Backends {
+		rule.Backends[i].Filters.Redirect = &graph.Redirect{Status: 302, Hostname: "x.com", Path: replacingPrefix("/new")}
+	}
+	rule.Backends[1].Filters = graph.Filters{}
+	config := routed(sticky(rule, cookie("")))().config(testTranslator())
+	split := config.Rules.Sorted()[0].Value.Split
+	if split[0].Backend != "" || split[0].Session != nil || split[0].Filters.Redirect.Prefix != "/old" {
+		t.Errorf("the share that redirects is %+v", split[0])
+	}
+	if split[1].Session == nil || split[2].Filters.Redirect != nil || config.Backends.Len() != 1 {
+		t.Errorf("the others are %+v, and there are %d backends", split[1:], config.Backends.Len())
+	}
+}
+
+func TestARewrittenPrefixMovesNoSession(t *testing.T) {
+	t.Parallel()
+
+	of := func(path string) *model.Session {
+		rule := filtering(named(sticky(to("a", prefix(path)), cookie("")), "rule"), graph.Filters{Rewrite: &graph.Rewrite{Path: replacingPrefix("/")}})
+		return sessionsOf(t, rule)[0]
+	}
+	if diff := difference(of("/a"), of("/b")); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestBackendsOfRulesThatDoNotUseThemAreNotMade(t *testing.T) {

@@ -32,7 +32,7 @@ rules:
   backendRefs: [{name: none, port: 80}]
   sessionPersistence: {type: Cookie, cookie: {}}
 - matches: [{path: {value: /unbuilt}}]
-  filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: a, value: b}]}}]
+  filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: a}}]
   backendRefs: [{name: one, port: 80}]
 - matches: [{path: {value: /all-refused}}]
   backendRefs: [{name: refuses, port: 80}]`)+
