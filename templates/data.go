@@ -179,7 +179,7 @@ func (e *dataEditor) backends(was, is state) {
 	for _, change := range changes {
 		if slot, placed := is.place.Slot(change.Key); placed && change.HasNew {
 			for _, endpoint := range change.New.Endpoints {
-				e.servers.Set(files.ServerKey(slot, endpoint.Name), server(slot, change.New.Owner, endpoint))
+				e.servers.Set(files.ServerKey(slot, endpoint.Name), server(slot, change.New, endpoint))
 			}
 			e.label(slot, change.New, true)
 		}
@@ -197,15 +197,5 @@ func (e *dataEditor) label(slot string, backend *model.Backend, set bool) {
 		} else {
 			e.maps[labelsMap].Delete(l.key)
 		}
-	}
-}
-
-func server(slot string, owner model.Owner, endpoint model.Endpoint) files.Server {
-	weight := 1
-	if endpoint.Draining {
-		weight = 0
-	}
-	return files.Server{
-		Owner: string(owner), Slot: slot, Name: endpoint.Name, Address: endpoint.Address.String(), ID: endpoint.ID, Weight: weight,
 	}
 }

@@ -263,7 +263,7 @@ function filters.apply(txn, name)
   if allow then txn:set_var("txn.origin", allow) end
   change_request(txn, list)
   if list.answers then
-    txn:set_priv(list)
+    shared.private(txn).filters = list
     txn:set_var("txn.answers", true)
   end
 end
@@ -273,7 +273,7 @@ core.register_action("filters", { "http-req" }, function(txn)
 end)
 
 core.register_action("answer", { "http-res" }, function(txn)
-  local list = txn:get_priv()
+  local list = shared.private(txn).filters
   if list.cors then share_answer(txn, list.cors) end
   for i = 1, #list.response do
     local step = list.response[i]

@@ -158,7 +158,8 @@ func plain(backend string) *model.Path {
 	return &model.Path{Candidates: []model.Candidate{{Target: model.Target{Backend: backend}}}}
 }
 
-// serving is a configuration of one port and a hostname for all, whose rules are found by the prefix that is their ID.
+// serving is a configuration of one port and a hostname for all, whose rules are found by the prefix that is their ID (which
+// must not begin as slots and groups do, with s or g).
 func serving(port uint16, backends []table.Entry[*model.Backend], rules ...*model.Rule) model.Config {
 	edit, paths := table.Table[*model.Rule]{}.Edit(), table.Table[*model.Path]{}.Edit()
 	for _, rule := range rules {

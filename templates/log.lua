@@ -1,6 +1,8 @@
 -- What the access log says beyond what HAProxy knows: objects by the names that people gave them, and what became of the
 -- client's session. It runs when a request is over, and only where an access log is wanted.
 
+local shared = require("shared")
+
 local labels = Map.new("maps/labels.map", Map._str)
 
 -- label is what labels.map says of a key.
@@ -31,8 +33,9 @@ end
 
 local function names(txn)
   local to, record = txn:get_var("txn.to") or "", txn:get_var("txn.record")
-  local slot = (record or to):match("^(s%d+);")
-  local server = txn:get_var("txn.server") or txn.f:srv_name()
+  local hop = record and record:match("^limpet%-[^;]*;[^;]*;[^;]*;[^;]*:(s%d+);")
+  local slot = hop or (record or to):match("^(s%d+);")
+  local server = txn:get_var("txn.server") or not hop and txn.f:srv_name() or nil
   local route, rule = (label(to:match("r%w+$")) or ";"):match("^(.-);(.*)$")
   local session, why = became(txn, slot, server)
   return {
@@ -43,10 +46,7 @@ end
 
 -- log gives one field of a request; all are made when the first is asked for.
 core.register_fetches("log", function(txn, field)
-  local all = txn:get_priv()
-  if not all then
-    all = names(txn)
-    txn:set_priv(all)
-  end
-  return all[field]
+  local private = shared.private(txn)
+  private.names = private.names or names(txn)
+  return private.names[field]
 end)

@@ -115,10 +115,13 @@ func target(t model.Target, place placement.Placement) (string, error) {
 	return to + ";" + t.Rule, err
 }
 
+// invalid stands where a slot would: for no backend at all.
+const invalid = "500"
+
 // slot is a backend's, or "500" for none: an invalid backendRef.
 func slot(backend string, place placement.Placement) (string, error) {
 	if backend == "" {
-		return "500", nil
+		return invalid, nil
 	}
 	if name, placed := place.Slot(backend); placed {
 		return name, nil
@@ -162,14 +165,14 @@ func (w *ruleWriter) split() {
 		}
 	}
 	if total == 0 {
-		w.line(rulesMap, w.rule.ID, "500;-;-;-;-")
+		w.line(rulesMap, w.rule.ID, invalid+";-;-;-;-")
 		return
 	}
 	w.line(rulesMap, w.rule.ID, "draw;"+w.rule.ID)
 	w.line(splitsMap, w.rule.ID, strings.Join(shares, ","))
 }
 
-// share is a record, "<target>;<backend>;<session>;<attempt>;<filters>", or that of a share whose filters redirect. It writes
+// share is a record, "<section>;<backend>;<session>;<limits>;<filters>", or that of a share whose filters redirect. It writes
 // what the record names.
 func (w *ruleWriter) share(share model.Share) string {
 	if last(w.rule.Filters.Redirect, share.Filters.Redirect) != nil {
@@ -184,19 +187,29 @@ func (w *ruleWriter) share(share model.Share) string {
 		backend, session = share.Session.Backend, share.Session.ID
 		w.line(sessionsMap, session, sessionLine(share.Session))
 	}
-	return strings.Join([]string{to, backend, session, w.attempt(), w.filters(share.Filters)}, ";")
+	section, limits := w.way(to)
+	return strings.Join([]string{section, backend, session, limits, w.filters(share.Filters)}, ";")
 }
 
-// attempt is the limit of one attempt in milliseconds.
-func (w *ruleWriter) attempt() string {
-	if w.rule.BackendTimeout == 0 {
+// way is the section that a request goes to, and its limits: "<attempt>", or for the hop to a slot
+// "<attempt>:<deadline>:<slot>".
+func (w *ruleWriter) way(to string) (section, limits string) {
+	attempt := milliseconds(w.rule.BackendTimeout)
+	if w.rule.RequestTimeout == model.Unlimited && w.rule.BackendTimeout == 0 {
+		attempt = milliseconds(model.Unlimited)
+	}
+	deadline := milliseconds(w.rule.RequestTimeout)
+	if w.rule.RequestTimeout == model.Unlimited || deadline == "-" || to == invalid {
+		return to, attempt
+	}
+	return hopName, attempt + ":" + deadline + ":" + to
+}
+
+// milliseconds are at least one, because HAProxy takes 0 for no limit; "-" is none.
+func milliseconds(d time.Duration) string {
+	if d == 0 {
 		return "-"
 	}
-	return milliseconds(w.rule.BackendTimeout)
-}
-
-// milliseconds are at least one: HAProxy takes 0 for no limit.
-func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(min(max(d.Milliseconds(), 1), maxMilliseconds), 10)
 }
 

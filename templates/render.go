@@ -164,6 +164,11 @@ type portView struct {
 	Servers   []serverView
 }
 
+// hopName is the backend that leads through HAProxy once more.
+const hopName = "limpet-hop"
+
+type hopView struct{ Name, Socket string }
+
 type serverView struct{ ID, Internal, List string }
 
 func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
@@ -172,6 +177,9 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 	w.add("defaults", "", nil)
 	w.add("routing", "", r.routing(in))
 	w.add("health", "", r.settings)
+	hop := hopView{hopName, fmt.Sprintf("abns@limpet-%s-hop", r.settings.Instance)}
+	w.add("hop", "", hop)
+	w.add("inner", "", hop)
 	for _, port := range in.frame.Ports {
 		view := r.port(port)
 		if !port.TLS() {

@@ -44,4 +44,14 @@ function shared.header_value(txn, name)
   return table.concat(values, ",")
 end
 
+-- private is what is remembered of one request.
+function shared.private(txn)
+  local private = txn:get_priv()
+  if not private then
+    private = {}
+    txn:set_priv(private)
+  end
+  return private
+end
+
 return shared

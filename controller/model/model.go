@@ -8,6 +8,7 @@
 package model
 
 import (
+	"math"
 	"net/netip"
 	"time"
 
@@ -186,8 +187,8 @@ type Rule struct {
 	// Split holds one entry for each backendRef, with the weights as given; they are never all 0. It is empty if
 	// Filters.Redirect answers.
 	Split []Share
-	// RequestTimeout bounds the time until the answer begins, over all attempts, BackendTimeout that of one attempt; 0 is
-	// no limit.
+	// RequestTimeout bounds the time until the answer begins, over all attempts, BackendTimeout that of one attempt; 0 leaves
+	// the data plane's own, Unlimited lifts it.
 	RequestTimeout, BackendTimeout time.Duration
 }
 
@@ -199,6 +200,9 @@ func (r *Rule) Plain() bool {
 	share := r.Split[0]
 	return share.Weight > 0 && share.Backend != "" && share.Session == nil && share.Filters.Empty()
 }
+
+// Unlimited is a timeout that is given as none: "0s".
+const Unlimited = time.Duration(math.MaxInt64)
 
 // Filters are what happens to a request and its answer.
 type Filters struct {

@@ -264,7 +264,7 @@ func (r references) slot(name string) {
 	}
 }
 
-// record is "<target>;<backend>;<session>;<attempt>;<filters>".
+// record is "<section>;<backend>;<session>;<limits>;<filters>".
 func (r references) record(text string) {
 	r.Helper()
 	if filters, is := strings.CutPrefix(text, "redirect;"); is {
@@ -275,7 +275,13 @@ func (r references) record(text string) {
 	if len(fields) != 5 {
 		r.Fatalf("the record %q", text)
 	}
-	if fields[0] != "500" {
+	limits := regexp.MustCompile(`^(-|\d+)(?::(-|\d+):(s\d+))?$`).FindStringSubmatch(fields[3])
+	switch {
+	case limits == nil || strings.HasPrefix(fields[0], "limpet-") != (limits[3] != ""):
+		r.Fatalf("the limits %q of %s", fields[3], fields[0])
+	case limits[3] != "":
+		r.slot(limits[3])
+	case fields[0] != "500":
 		r.slot(fields[0])
 	}
 	if fields[2] != "-" {
@@ -283,9 +289,6 @@ func (r references) record(text string) {
 		if line := r.has("sessions.map", fields[2]); !regexp.MustCompile(session).MatchString(line) {
 			r.Fatalf("the session %q", line)
 		}
-	}
-	if !regexp.MustCompile(`^(-|\d+)$`).MatchString(fields[3]) {
-		r.Fatalf("the attempt %q", fields[3])
 	}
 	if fields[4] != "-" {
 		r.filters(fields[4])
