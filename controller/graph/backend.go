@@ -85,6 +85,7 @@ func (s *service) read(port int32) *Backend {
 	return &Backend{
 		Key:       BackendKey{kindService, s.source.Namespace, s.source.Name, port},
 		Endpoints: readEndpoints(s.slices, servicePort.Name),
+		HTTP2:     speaksHTTP2(servicePort),
 	}
 }
 

@@ -106,15 +106,16 @@ func (r *references) port(field string, source *corev1.Service, number *gatewayv
 	case !found:
 		r.unresolved.add(gatewayv1.RouteReasonBackendNotFound, "%s: Service %s has no port %d, it has %s",
 			field, name, *number, listPorts(source))
-	case !speaksHTTP(port):
-		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol,
-			"%s: port %d of Service %s has appProtocol %q, which is not supported yet, only http is",
-			field, *number, name, *port.AppProtocol)
 	case r.tls.covers(name, port.Name):
 		// The specification: a backend is invalid if a policy demands TLS and the implementation cannot. Never plain text.
 		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol,
 			"%s: a BackendTLSPolicy demands TLS for Service %s, which is not built yet", field, name)
 	default:
+		if wrong := checkProtocol(protocolOf(port), false); wrong != "" {
+			r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol, "%s: port %d of Service %s has appProtocol %q, which %s",
+				field, *number, name, *port.AppProtocol, wrong)
+			return nil, false
+		}
 		return port, true
 	}
 	return nil, false
@@ -133,12 +134,6 @@ func listPorts(source *corev1.Service) string {
 		numbers[i] = fmt.Sprint(port.Port)
 	}
 	return strings.Join(numbers, ", ")
-}
-
-// speaksHTTP says whether the port's appProtocol, if any, is HTTP/1.1 in plain text.
-func speaksHTTP(port *corev1.ServicePort) bool {
-	protocol := valueOr(port.AppProtocol, "")
-	return protocol == "" || strings.EqualFold(protocol, "http")
 }
 
 // note reports what a usable Service asks for and does not get.

@@ -18,6 +18,8 @@ spec:
   - {name: ws, port: 84, appProtocol: kubernetes.io/ws}
   - {name: https, port: 85, appProtocol: https}
   - {name: own, port: 86, appProtocol: example.com/x}
+  - {name: wss, port: 88, appProtocol: kubernetes.io/wss}
+  - {name: grpc, port: 89, appProtocol: grpc}
   - {name: dns, port: 53, protocol: UDP}
   - {name: both-udp, port: 87, protocol: UDP}
   - {name: both, port: 87, protocol: TCP}
@@ -70,10 +72,14 @@ func TestBackendRefs(t *testing.T) {
 		{"appProtocol http", "{name: shop, port: 81}", "", routeOK, nil},
 		{"appProtocol in capitals", "{name: shop, port: 82}", "", routeOK, nil},
 		{"a port number that is TCP and UDP", "{name: shop, port: 87}", "", routeOK, nil},
-		{"h2c is not built", "{name: shop, port: 83}", "", refs("UnsupportedProtocol"), []string{"port 83 of Service default/shop", "kubernetes.io/h2c"}},
-		{"ws is not built", "{name: shop, port: 84}", "", refs("UnsupportedProtocol"), nil},
-		{"https is not built", "{name: shop, port: 85}", "", refs("UnsupportedProtocol"), nil},
-		{"an unknown appProtocol is unsupported", "{name: shop, port: 86}", "", refs("UnsupportedProtocol"), nil},
+		{"appProtocol h2c", "{name: shop, port: 83}", "", routeOK, nil},
+		{"appProtocol ws", "{name: shop, port: 84}", "", routeOK, nil},
+		{"appProtocol grpc", "{name: shop, port: 89}", "", routeOK, nil},
+		{"https needs a BackendTLSPolicy", "{name: shop, port: 85}", "", refs("UnsupportedProtocol"),
+			[]string{"port 85 of Service default/shop", `"https"`, "BackendTLSPolicy"}},
+		{"wss needs a BackendTLSPolicy", "{name: shop, port: 88}", "", refs("UnsupportedProtocol"), nil},
+		{"an unknown appProtocol is unsupported", "{name: shop, port: 86}", "", refs("UnsupportedProtocol"),
+			[]string{`"example.com/x"`, "kubernetes.io/h2c"}},
 		{"a UDP port is unsupported", "{name: shop, port: 53}", "", refs("UnsupportedProtocol"), []string{"not TCP"}},
 		{"a port that the Service lacks is not found", "{name: shop, port: 99}", "", refs("BackendNotFound"),
 			[]string{"Service default/shop has no port 99, it has 80, 81"}},
@@ -120,6 +126,17 @@ func TestBackendRefs(t *testing.T) {
 				t.Error("the reference leads to no backend")
 			}
 		})
+	}
+}
+
+func TestTheAppProtocolSaysHowABackendIsSpokenTo(t *testing.T) {
+	t.Parallel()
+	g := build(t, gateway+services+routeTo("backendRefs: [{name: shop, port: 80}]"))
+	for port, http2 := range map[int32]bool{80: false, 81: false, 83: true, 84: false, 89: true} {
+		backend := g.Backend(BackendKey{Kind: "Service", Namespace: "default", Name: "shop", Port: port})
+		if backend.HTTP2 != http2 || backend.TLS != nil {
+			t.Errorf("port %d: %+v", port, backend)
+		}
 	}
 }
 
