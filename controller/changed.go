@@ -23,6 +23,7 @@ func changedObjects(old, now cluster.Snapshot) []string {
 	all = appendChanged(all, "EndpointSlice", old.EndpointSlices, now.EndpointSlices)
 	all = appendChanged(all, "Secret", old.Secrets, now.Secrets)
 	all = appendChanged(all, "ConfigMap", old.ConfigMaps, now.ConfigMaps)
+	all = appendChanged(all, "BackendTLSPolicy", old.Policies, now.Policies)
 	before := map[any]bool{}
 	for _, other := range old.Others {
 		before[other] = true

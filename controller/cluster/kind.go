@@ -57,6 +57,8 @@ var (
 		{name: "Service", versions: []string{"v1"}, names: label, decode: typed[corev1.Service]},
 		{name: "Secret", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.Secret], finish: mergeStringData},
 		{name: "ConfigMap", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.ConfigMap]},
+		{name: "BackendTLSPolicy", group: gatewayGroup, versions: []string{"v1", "v1alpha3"}, names: subdomain,
+			decode: typed[gatewayv1.BackendTLSPolicy]},
 		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain, decode: typed[discoveryv1.EndpointSlice]},
 	}
 )

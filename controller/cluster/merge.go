@@ -130,6 +130,7 @@ func (m *merger) snapshot(old Snapshot) Snapshot {
 		EndpointSlices:  relist[*discoveryv1.EndpointSlice](old.EndpointSlices, byKind["EndpointSlice"]),
 		Secrets:         relist[*corev1.Secret](old.Secrets, byKind["Secret"]),
 		ConfigMaps:      relist[*corev1.ConfigMap](old.ConfigMaps, byKind["ConfigMap"]),
+		Policies:        relist[*gatewayv1.BackendTLSPolicy](old.Policies, byKind["BackendTLSPolicy"]),
 		Others:          reorder(old.Others, others),
 	}
 }
@@ -177,6 +178,7 @@ func reorder(old, others []*unstructured.Unstructured) []*unstructured.Unstructu
 func (s Snapshot) same(other Snapshot) bool {
 	return s.GatewayClasses.Same(other.GatewayClasses) && s.Gateways.Same(other.Gateways) &&
 		s.HTTPRoutes.Same(other.HTTPRoutes) && s.ReferenceGrants.Same(other.ReferenceGrants) &&
+		s.Policies.Same(other.Policies) &&
 		s.Namespaces.Same(other.Namespaces) && s.Services.Same(other.Services) &&
 		s.EndpointSlices.Same(other.EndpointSlices) && s.Secrets.Same(other.Secrets) &&
 		s.ConfigMaps.Same(other.ConfigMaps) && slices.Equal(s.Others, other.Others)

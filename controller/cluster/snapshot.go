@@ -27,6 +27,8 @@ type Snapshot struct {
 	EndpointSlices  Objects[*discoveryv1.EndpointSlice]
 	Secrets         Objects[*corev1.Secret]
 	ConfigMaps      Objects[*corev1.ConfigMap]
+	// Policies are the BackendTLSPolicies.
+	Policies Objects[*gatewayv1.BackendTLSPolicy]
 	// Others are the objects of all other kinds, as they were written, sorted by kind, namespace and name.
 	Others []*unstructured.Unstructured
 }

@@ -48,6 +48,8 @@ type service struct {
 	source *corev1.Service
 	// slices are sorted by name.
 	slices []*discoveryv1.EndpointSlice
+	// policies are the BackendTLSPolicies that hold, by the name of the port; "" is for every other one.
+	policies map[string]*tlsPolicy
 
 	mu sync.Mutex
 	// ports holds the Backends that were asked for.
@@ -82,11 +84,35 @@ func (s *service) read(port int32) *Backend {
 	if !found {
 		return nil
 	}
-	return &Backend{
-		Key:       BackendKey{kindService, s.source.Namespace, s.source.Name, port},
-		Endpoints: readEndpoints(s.slices, servicePort.Name),
-		HTTP2:     speaksHTTP2(servicePort),
+	backend := &Backend{Key: BackendKey{kindService, s.source.Namespace, s.source.Name, port}, HTTP2: speaksHTTP2(servicePort)}
+	if policy := s.policy(servicePort.Name); policy != nil {
+		backend.TLS = policy.tls
+		if policy.tls == nil {
+			return backend // GEP-1897: never plain text. Without an endpoint the answer is 503.
+		}
 	}
+	backend.Endpoints = readEndpoints(s.slices, servicePort.Name)
+	return backend
+}
+
+// policy is the BackendTLSPolicy that holds for the port of that name, valid or not.
+func (s *service) policy(port string) *tlsPolicy {
+	if policy := s.policies[port]; policy != nil {
+		return policy
+	}
+	return s.policies[""]
+}
+
+// policed says for each of the Service's ports whether it is spoken to in TLS.
+func (s *service) policed() []bool {
+	if s.source == nil || len(s.policies) == 0 {
+		return nil
+	}
+	all := make([]bool, len(s.source.Spec.Ports))
+	for i := range all {
+		all[i] = s.policy(s.source.Spec.Ports[i].Name) != nil
+	}
+	return all
 }
 
 // tcpPort finds a Service's port by its number.
@@ -98,6 +124,12 @@ func tcpPort(source *corev1.Service, number int32) (*corev1.ServicePort, bool) {
 		}
 	}
 	return nil, false
+}
+
+func hasTCPPort(source *corev1.Service, name string) bool {
+	return slices.ContainsFunc(source.Spec.Ports, func(port corev1.ServicePort) bool {
+		return port.Name == name && (port.Protocol == corev1.ProtocolTCP || port.Protocol == "")
+	})
 }
 
 // changed returns a copy that can be edited; it remembers the Backends that were read so far.
@@ -112,19 +144,16 @@ func (s *service) changed() *service {
 			}
 		}
 	}
-	return &service{source: s.source, slices: slices.Clone(s.slices), previous: previous}
+	return &service{source: s.source, slices: slices.Clone(s.slices), policies: s.policies, previous: previous}
 }
 
-// unusableSlices names the slices whose addresses are DNS names: their meaning is not defined, and a gateway that
-// resolves names of others' choosing can be led anywhere.
-func (s *service) unusableSlices() []string {
-	var names []string
+// unusable says what of the slices is not used, in the order of their names.
+func (s *service) unusable() []string {
+	var all []string
 	for _, slice := range s.slices {
-		if slice.AddressType == discoveryv1.AddressTypeFQDN {
-			names = append(names, slice.Name)
-		}
+		all = append(all, unusable(s.source, slice)...)
 	}
-	return names
+	return all
 }
 
 // serviceEditor brings the Services up to date; each one that is touched is copied once.
@@ -150,6 +179,10 @@ func (e *serviceEditor) own(name types.NamespacedName) *service {
 	e.touched[name] = own
 	e.edit.Set(serviceKey(name.Namespace, name.Name), own)
 	return own
+}
+
+func (e *serviceEditor) setPolicies(name types.NamespacedName, winners map[string]*tlsPolicy) {
+	e.own(name).policies = winners
 }
 
 func (e *serviceEditor) setService(c change[*corev1.Service]) { e.own(c.key()).source = c.new }
@@ -191,10 +224,10 @@ func (e *serviceEditor) finish() (backends, []types.NamespacedName) {
 		if !found {
 			was = &service{}
 		}
-		if was.source != own.source || !slices.Equal(was.unusableSlices(), own.unusableSlices()) {
+		if was.source != own.source || !slices.Equal(was.unusable(), own.unusable()) || !slices.Equal(was.policed(), own.policed()) {
 			visible = append(visible, name)
 		}
-		if own.source == nil && len(own.slices) == 0 {
+		if own.source == nil && len(own.slices)+len(own.policies) == 0 {
 			e.edit.Delete(key)
 		}
 	}

@@ -17,16 +17,20 @@ type references struct {
 	namespace string
 	grants    grants
 	services  backends
-	tls       tlsPolicies
 	// unresolved references are reported in ResolvedRefs, ignored things of Services that are used otherwise.
 	unresolved routeProblems
 	ignored    []string
 	// needs are the objects that the outcome depends on, whether they exist or not.
 	needs []objectKey
+	// tls are the backends that are spoken to in TLS and shown the Gateway's client certificate.
+	tls []BackendKey
 }
 
-// kindService is the kind of most backends.
-const kindService = "Service"
+// The kinds of backends.
+const (
+	kindService  = "Service"
+	kindXBackend = "XBackend"
+)
 
 // kindGrants stands for all ReferenceGrants of a namespace.
 const kindGrants = "ReferenceGrants"
@@ -47,12 +51,16 @@ func (r *references) backend(field string, ref *gatewayv1.BackendObjectReference
 			field, target.namespace, target.name)
 		return BackendKey{}, false
 	}
-	port, usable := r.port(field, known.source, ref.Port)
+	port, usable := r.port(field, known, ref.Port)
 	if !usable {
 		return BackendKey{}, false
 	}
 	r.note(known)
-	return BackendKey{kindService, target.namespace, target.name, port.Port}, true
+	key := BackendKey{kindService, target.namespace, target.name, port.Port}
+	if known.policy(port.Name) != nil && !slices.Contains(r.tls, key) {
+		r.tls = append(r.tls, key)
+	}
+	return key, true
 }
 
 func (r *references) supportedKind(field string, ref *gatewayv1.BackendObjectReference) bool {
@@ -87,7 +95,8 @@ func (r *references) permitted(field string, target objectKey) bool {
 }
 
 // port checks that a Service has the port and that Limpet can speak to it.
-func (r *references) port(field string, source *corev1.Service, number *gatewayv1.PortNumber) (*corev1.ServicePort, bool) {
+func (r *references) port(field string, known *service, number *gatewayv1.PortNumber) (*corev1.ServicePort, bool) {
+	source := known.source
 	name := nameOf(source)
 	// CVE-2021-25740: an ExternalName leads to whatever its author wants, past every rule about references.
 	if source.Spec.Type == corev1.ServiceTypeExternalName {
@@ -106,12 +115,8 @@ func (r *references) port(field string, source *corev1.Service, number *gatewayv
 	case !found:
 		r.unresolved.add(gatewayv1.RouteReasonBackendNotFound, "%s: Service %s has no port %d, it has %s",
 			field, name, *number, listPorts(source))
-	case r.tls.covers(name, port.Name):
-		// The specification: a backend is invalid if a policy demands TLS and the implementation cannot. Never plain text.
-		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol,
-			"%s: a BackendTLSPolicy demands TLS for Service %s, which is not built yet", field, name)
 	default:
-		if wrong := checkProtocol(protocolOf(port), false); wrong != "" {
+		if wrong := checkProtocol(protocolOf(port), known.policy(port.Name) != nil); wrong != "" {
 			r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol, "%s: port %d of Service %s has appProtocol %q, which %s",
 				field, *number, name, *port.AppProtocol, wrong)
 			return nil, false
@@ -142,8 +147,8 @@ func (r *references) note(known *service) {
 	if known.source.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 		r.ignore("Service %s: spec.sessionAffinity ClientIP is not honoured yet", name)
 	}
-	if unusable := known.unusableSlices(); len(unusable) > 0 {
-		r.ignore("Service %s: EndpointSlices with addressType FQDN are not used: %s", name, strings.Join(unusable, ", "))
+	for _, unusable := range known.unusable() {
+		r.ignore("Service %s: %s", name, unusable)
 	}
 }
 

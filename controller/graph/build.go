@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -43,9 +44,11 @@ type Builder struct {
 	gateways  []*Gateway
 	byName    map[types.NamespacedName]*Gateway
 	unclaimed []*Unclaimed
+	policies  *tlsPolicies
 	services  backends
 	others    *others
 	routes    *routes
+	reports   *reports
 }
 
 // NewBuilder returns a Builder that remembers nothing.
@@ -57,7 +60,7 @@ func NewBuilder(options Options) *Builder {
 		options.DefaultAddress = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return &Builder{options: options, certificates: make(certificates), authorities: newAuthorities(),
-		others: &others{}, routes: newRoutes()}
+		policies: newTLSPolicies(), others: &others{}, routes: newRoutes(), reports: newReports()}
 }
 
 // Build says what the objects of a Snapshot mean.
@@ -67,7 +70,8 @@ func NewBuilder(options Options) *Builder {
 func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	changed := b.buildGrants(snapshot)
 	changed = append(changed, b.buildGateways(snapshot, len(changed) > 0)...)
-	changed = append(changed, b.buildServices(snapshot)...)
+	policed := b.policies.update(b.last, snapshot)
+	changed = append(changed, b.buildServices(snapshot, policed)...)
 	fresh := newOthers(snapshot.Others, b.others)
 	othersChanged := fresh != b.others
 	changed = append(changed, fresh.changed(b.others)...)
@@ -80,10 +84,12 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	if othersChanged || len(changed) > 0 || len(routeChanges) > 0 {
 		b.others.read(&otherInput{gateways: b.byName, listenerSets: b.others.listenerSets, routes: b.routes})
 	}
+	b.report(snapshot, policed)
 	b.last = snapshot
 	return &Graph{
 		Classes: b.classes.ours, Gateways: b.gateways, Routes: b.routes.shown, Others: b.others.nodes,
-		Unclaimed: slices.Concat(b.classes.others, b.unclaimed, b.routes.unclaimed, b.others.unclaimed),
+		Unclaimed: slices.Concat(b.classes.others, b.unclaimed, b.routes.unclaimed, b.reports.unclaimed, b.others.unclaimed),
+		Reported:  b.reports.shown,
 		backends:  b.services, attached: b.routes.attached,
 	}
 }
@@ -91,7 +97,7 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 func (b *Builder) routeInput(snapshot cluster.Snapshot) *routeInput {
 	return &routeInput{
 		gateways: b.byName, listenerSets: b.others.listenerSets, namespaces: namespaces{snapshot.Namespaces},
-		references: references{grants: b.grants, services: b.services, tls: b.others.tls},
+		references: references{grants: b.grants, services: b.services},
 	}
 }
 
@@ -185,10 +191,11 @@ func (b *Builder) showGateways(nodes []*Gateway) []objectKey {
 	return changed
 }
 
-func (b *Builder) buildServices(snapshot cluster.Snapshot) []objectKey {
+// buildServices takes the Services whose policies may be other ones besides those that changed.
+func (b *Builder) buildServices(snapshot cluster.Snapshot, policed map[types.NamespacedName]bool) []objectKey {
 	services := diff(b.last.Services, snapshot.Services)
 	endpointSlices := diff(b.last.EndpointSlices, snapshot.EndpointSlices)
-	if len(services)+len(endpointSlices) == 0 {
+	if len(services)+len(endpointSlices)+len(policed) == 0 {
 		return nil
 	}
 	edit := newServiceEditor(b.services)
@@ -198,6 +205,9 @@ func (b *Builder) buildServices(snapshot cluster.Snapshot) []objectKey {
 	for _, c := range endpointSlices {
 		edit.setSlice(c)
 	}
+	for name := range policed {
+		edit.setPolicies(name, b.policies.winners(name))
+	}
 	table, visible := edit.finish()
 	b.services = table
 	changed := make([]objectKey, len(visible))
@@ -205,4 +215,36 @@ func (b *Builder) buildServices(snapshot cluster.Snapshot) []objectKey {
 		changed[i] = objectKey{"Service", name.Namespace, name.Name}
 	}
 	return changed
+}
+
+// report says anew what came of the policies whose targets, rivals or ancestors may be other ones.
+func (b *Builder) report(snapshot cluster.Snapshot, policed map[types.NamespacedName]bool) {
+	dirty := make(map[types.NamespacedName]bool)
+	add := func(service types.NamespacedName) {
+		for _, policy := range b.policies.byService[service] {
+			dirty[nameOf(policy.source)] = true
+		}
+	}
+	for service := range policed {
+		add(service)
+	}
+	for _, c := range diff(b.last.Services, snapshot.Services) {
+		add(c.key())
+	}
+	for key := range b.routes.touched {
+		maps.Copy(dirty, b.policies.byOther[key])
+		add(types.NamespacedName{Namespace: key.namespace, Name: key.name})
+	}
+	for _, c := range diff(b.last.Policies, snapshot.Policies) {
+		dirty[c.key()] = true
+	}
+	edit := reportsEdit{reports: b.reports}
+	for name := range dirty {
+		if policy := b.policies.all[name]; policy != nil {
+			edit.set(b.policies.report(policy, b.services, b.routes))
+		} else {
+			edit.drop(objectKey{kindBackendTLSPolicy, name.Namespace, name.Name})
+		}
+	}
+	edit.finish()
 }

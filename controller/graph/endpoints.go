@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -42,6 +43,31 @@ func slicePort(slice *discoveryv1.EndpointSlice, name string) (uint16, bool) {
 		}
 	}
 	return 0, false
+}
+
+// unusable says what of a slice is not used. Addresses that are DNS names have no defined meaning, and a gateway that
+// resolves names of others' choosing can be led anywhere.
+func unusable(service *corev1.Service, slice *discoveryv1.EndpointSlice) []string {
+	if slice.AddressType == discoveryv1.AddressTypeFQDN {
+		return []string{fmt.Sprintf("EndpointSlice %s: addressType FQDN is not used", slice.Name)}
+	}
+	if service == nil {
+		return nil
+	}
+	var all []string
+	for _, port := range slice.Ports {
+		name, number := valueOr(port.Name, ""), valueOr(port.Port, 0)
+		switch {
+		case !hasTCPPort(service, name):
+		case valueOr(port.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP:
+			all = append(all, fmt.Sprintf("EndpointSlice %s: port %q is %s, but the Service's is TCP", slice.Name, name, *port.Protocol))
+		case port.Port == nil:
+			all = append(all, fmt.Sprintf("EndpointSlice %s: port %q has no number", slice.Name, name))
+		case number < 1 || number > 65535:
+			all = append(all, fmt.Sprintf("EndpointSlice %s: %d is no port", slice.Name, number))
+		}
+	}
+	return all
 }
 
 func appendCandidates(found []candidate, slice *discoveryv1.EndpointSlice, port uint16) []candidate {

@@ -28,6 +28,9 @@ type Graph struct {
 	// Routes are all HTTPRoutes with at least one parentRef to a Gateway of ours, oldest first, then by namespace and name:
 	// the order in which the specification breaks ties.
 	Routes []*Route
+	// Reported are the BackendTLSPolicies and XBackends that a Gateway of ours reaches through a route, by kind, namespace and
+	// name.
+	Reported []*Reported
 	// Others are objects of kinds that Limpet does not serve (yet) and that refer to us, with the conditions that say so.
 	Others []*Other
 	// Unclaimed are objects of the Gateway API that are not ours, each with the reason: who works with files wants to know
@@ -129,6 +132,9 @@ type Route struct {
 	// Parents are the parentRefs that lead to Gateways of ours, in the spec's order.
 	Parents []*RouteParent
 	Rules   []*Rule
+	// TLSBackends are those of its backends that are spoken to in TLS, with the client certificate of the Gateway, if that has
+	// one. XBackends are not here: they say themselves which certificate is shown.
+	TLSBackends []BackendKey
 }
 
 // Key is the route's namespace and name.
@@ -347,6 +353,19 @@ type Endpoint struct {
 	Pod    types.NamespacedName
 	// Draining endpoints serve their sessions, but take no new ones: terminating or not ready, yet serving.
 	Draining bool
+}
+
+// Reported is an object whose status is by ancestor: for each Gateway that reaches it, or its target, through a route.
+type Reported struct {
+	APIVersion, Kind string
+	Source           metav1.Object
+	Ancestors        []Ancestor
+}
+
+// Ancestor is a Gateway with what an object that it reaches is told.
+type Ancestor struct {
+	Ref        gatewayv1.ParentReference
+	Conditions []metav1.Condition
 }
 
 // Other is an object of a kind that Limpet does not serve.

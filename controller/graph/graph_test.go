@@ -70,6 +70,7 @@ type objects struct {
 	slices     []*discoveryv1.EndpointSlice
 	secrets    []*corev1.Secret
 	configMaps []*corev1.ConfigMap
+	policies   []*gatewayv1.BackendTLSPolicy
 	others     []*unstructured.Unstructured
 }
 
@@ -79,7 +80,7 @@ func (o *objects) snapshot() cluster.Snapshot {
 		HTTPRoutes: cluster.NewObjects(o.routes...), ReferenceGrants: cluster.NewObjects(o.grants...),
 		Namespaces: cluster.NewObjects(o.namespaces...), Services: cluster.NewObjects(o.services...),
 		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...),
-		ConfigMaps: cluster.NewObjects(o.configMaps...), Others: o.others,
+		ConfigMaps: cluster.NewObjects(o.configMaps...), Policies: cluster.NewObjects(o.policies...), Others: o.others,
 	}
 }
 
@@ -106,6 +107,8 @@ func (o *objects) add(document string) error {
 		return decode(document, &o.slices)
 	case "Secret":
 		return decode(document, &o.secrets)
+	case "BackendTLSPolicy":
+		return decode(document, &o.policies)
 	case "ConfigMap":
 		return decode(document, &o.configMaps)
 	}

@@ -21,6 +21,8 @@ type routes struct {
 	states map[types.NamespacedName]*routeState
 	// dependents leads from an object to the routes whose meaning depends on it.
 	dependents map[objectKey]map[types.NamespacedName]bool
+	// touched are the backends to which a route leads or led that changed in the last update.
+	touched map[objectKey]bool
 }
 
 // routeState is what is remembered of one route.
@@ -63,6 +65,7 @@ func (r *routes) update(in *routeInput, changes []change[*gatewayv1.HTTPRoute], 
 		sources[c.key()] = c.new
 		dirty[c.key()] = true
 	}
+	r.touched = make(map[objectKey]bool)
 	edit := routesEdit{routes: r, attached: r.attached}
 	for name, rules := range dirty {
 		last := r.states[name]
@@ -121,7 +124,7 @@ func newRoute(
 	in *routeInput, source *gatewayv1.HTTPRoute, parents []parentDraft, rules *routeRules,
 ) (node *Route, asked bool) {
 	node = &Route{
-		Kind: "HTTPRoute", Source: source, Hostnames: rules.hostnames, Rules: rules.rules,
+		Kind: "HTTPRoute", Source: source, Hostnames: rules.hostnames, Rules: rules.rules, TLSBackends: rules.tls,
 		NoHostname: len(rules.hostnames) == 0 && len(source.Spec.Hostnames) > 0,
 	}
 	for i := range parents {
@@ -158,7 +161,7 @@ func takeOverRoute(node, last *Route) *Route {
 			node.Parents[i] = last.Parents[i]
 		}
 	}
-	if node.Source == last.Source && slices.Equal(node.Hostnames, last.Hostnames) && slices.Equal(node.Rules, last.Rules) &&
+	if node.Source == last.Source && slices.Equal(node.Hostnames, last.Hostnames) && slices.Equal(node.Rules, last.Rules) && slices.Equal(node.TLSBackends, last.TLSBackends) &&
 		slices.Equal(node.Parents, last.Parents) {
 		return last
 	}
@@ -208,6 +211,8 @@ func (e *routesEdit) set(name types.NamespacedName, last, next *routeState) {
 	e.removed, e.added = replace(e.removed, e.added, last.node, next.node)
 	e.removedUnclaimed, e.addedUnclaimed = replace(e.removedUnclaimed, e.addedUnclaimed, last.unclaimed, next.unclaimed)
 	if last.node != next.node {
+		e.touch(last.needs)
+		e.touch(next.needs)
 		e.count(last.node, -1)
 		e.count(next.node, 1)
 	}

@@ -27,10 +27,11 @@ type routeRules struct {
 	refused routeProblems
 	// dropped has an entry for each rule that is dropped for what it says itself.
 	dropped routeProblems
-	// unresolved, ignored and needs are those of references.
+	// unresolved, ignored, needs and tls are those of references.
 	unresolved routeProblems
 	ignored    []string
 	needs      []objectKey
+	tls        []BackendKey
 }
 
 // readRules reads the spec of a route, and takes over rules that are equal to those of the last time.
@@ -48,7 +49,7 @@ func readRules(source *gatewayv1.HTTPRoute, refs references, last []*Rule) *rout
 	if source.Spec.UseDefaultGateways != "" && source.Spec.UseDefaultGateways != gatewayv1.GatewayDefaultScopeNone {
 		refs.ignore("spec.useDefaultGateways: default Gateways are not built yet, name Gateways in parentRefs")
 	}
-	result.unresolved, result.ignored, result.needs = refs.unresolved, refs.ignored, refs.needs
+	result.unresolved, result.ignored, result.needs, result.tls = refs.unresolved, refs.ignored, refs.needs, refs.tls
 	return result
 }
 

@@ -23,7 +23,6 @@ type others struct {
 	// list is what the rest was made of.
 	list     []*unstructured.Unstructured
 	relevant []*unstructured.Unstructured
-	tls      tlsPolicies
 	// listenerSets leads to the Gateway that each refers to.
 	listenerSets map[types.NamespacedName]types.NamespacedName
 
@@ -40,16 +39,13 @@ func newOthers(list []*unstructured.Unstructured, last *others) *others {
 		return last
 	}
 	fresh := &others{list: list, last: last.last,
-		tls: make(tlsPolicies), listenerSets: make(map[types.NamespacedName]types.NamespacedName)}
+		listenerSets: make(map[types.NamespacedName]types.NamespacedName)}
 	for _, object := range list {
 		if object == nil || !slices.Contains([]string{gatewayv1.GroupName, groupExperimental, groupLimpet}, groupOf(object)) {
 			continue
 		}
 		fresh.relevant = append(fresh.relevant, object)
-		switch object.GetKind() {
-		case "BackendTLSPolicy":
-			fresh.tls.add(object)
-		case kindListenerSet:
+		if object.GetKind() == kindListenerSet {
 			owner := refOf(field(object.Object, "spec", "parentRef"))
 			if fresh.listenerSets[nameOf(object)] == (types.NamespacedName{}) && isGateway(owner) {
 				fresh.listenerSets[nameOf(object)] = gatewayName(object.GetNamespace(), owner)
@@ -67,11 +63,6 @@ func (o *others) changed(last *others) []objectKey {
 		return nil
 	}
 	var keys []objectKey
-	for service := range union(o.tls, last.tls) {
-		if !slices.Equal(o.tls[service], last.tls[service]) {
-			keys = append(keys, objectKey{"Service", service.Namespace, service.Name})
-		}
-	}
 	for set := range union(o.listenerSets, last.listenerSets) {
 		if o.listenerSets[set] != last.listenerSets[set] {
 			keys = append(keys, objectKey{kindListenerSet, set.Namespace, set.Name})
@@ -135,8 +126,8 @@ func (in *otherInput) newOther(object *unstructured.Unstructured) *Other {
 		in.readParents(node, parents)
 	case len(targets) > 0:
 		in.readTargets(node, targets)
-	case node.Kind == "XBackend":
-		in.addAncestors(node, in.reachedBy(objectKey{"XBackend", node.Namespace, node.Name}))
+	case node.Kind == kindXBackend:
+		in.addAncestors(node, in.routes.reachedBy(objectKey{kindXBackend, node.Namespace, node.Name}))
 	}
 	return node
 }
@@ -180,9 +171,9 @@ func (in *otherInput) readTargets(node *Other, targets []map[string]any) {
 		case kindGateway:
 			reached[name] = in.gateways[name] != nil
 		case "HTTPRoute":
-			in.addGateways(reached, name)
+			in.routes.addGateways(reached, name)
 		default:
-			for gateway := range in.reachedBy(key) {
+			for gateway := range in.routes.reachedBy(key) {
 				reached[gateway] = true
 			}
 		}
@@ -190,49 +181,12 @@ func (in *otherInput) readTargets(node *Other, targets []map[string]any) {
 	in.addAncestors(node, reached)
 }
 
-// reachedBy are the Gateways whose routes refer to an object.
-func (in *otherInput) reachedBy(key objectKey) map[types.NamespacedName]bool {
-	reached := make(map[types.NamespacedName]bool)
-	for route := range in.routes.dependents[key] {
-		in.addGateways(reached, route)
-	}
-	return reached
-}
-
-func (in *otherInput) addGateways(reached map[types.NamespacedName]bool, route types.NamespacedName) {
-	state := in.routes.states[route]
-	if state == nil || state.node == nil {
-		return
-	}
-	for _, parent := range state.node.Parents {
-		if len(parent.Listeners)+len(parent.Blocked) > 0 {
-			reached[parent.Gateway.Key()] = true
-		}
-	}
-}
-
-// maxAncestors is the API's limit.
-const maxAncestors = 16
-
 func (in *otherInput) addAncestors(node *Other, reached map[types.NamespacedName]bool) {
 	message := node.Kind + " is not built yet: the object has no effect."
-	if node.Kind == "BackendTLSPolicy" {
-		message = "TLS to backends is not built yet: what goes to the targets is answered with 500, never sent in plain text."
-	}
-	for name, isReached := range reached {
-		if !isReached {
-			continue
-		}
-		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind(kindGateway), gatewayv1.Namespace(name.Namespace)
+	for _, name := range sortedGateways(reached) {
 		node.Parents = append(node.Parents, OtherParent{
-			Ref: gatewayv1.ParentReference{
-				Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(name.Name),
-			},
-			Conditions: conditionList(conditions.PolicyInvalid(node.Generation, message)),
+			Ref: ancestorRef(name), Conditions: conditionList(conditions.PolicyInvalid(node.Generation, message)),
 		})
 	}
-	slices.SortFunc(node.Parents, func(a, b OtherParent) int {
-		return cmp.Or(cmp.Compare(*a.Ref.Namespace, *b.Ref.Namespace), cmp.Compare(a.Ref.Name, b.Ref.Name))
-	})
 	node.Parents = node.Parents[:min(len(node.Parents), maxAncestors)]
 }

@@ -40,14 +40,16 @@ func Compute(controllerName string, g *graph.Graph, r Result) []*Update {
 	return NewComputer(controllerName).Compute(g, r)
 }
 
-// Compute returns the status of every object in a Graph, in the Graph's order: classes, Gateways, routes, others.
+// Compute returns the status of every object in a Graph, in the Graph's order: classes, Gateways, routes, what is reported by ancestor,
+// others.
 func (c *Computer) Compute(g *graph.Graph, r Result) []*Update {
 	now := memory{
 		classes:  make(map[*graph.GatewayClass]*Update, len(g.Classes)),
 		gateways: make(map[*graph.Gateway]gatewayMemory, len(g.Gateways)),
+		reported: make(map[*graph.Reported]*Update, len(g.Reported)),
 		others:   make(map[*graph.Other]*Update, len(g.Others)),
 	}
-	updates := make([]*Update, 0, len(g.Classes)+len(g.Gateways)+len(g.Routes)+len(g.Others))
+	updates := make([]*Update, 0, len(g.Classes)+len(g.Gateways)+len(g.Routes)+len(g.Reported)+len(g.Others))
 	for _, class := range g.Classes {
 		update := c.last.classes[class]
 		if update == nil {
@@ -67,6 +69,14 @@ func (c *Computer) Compute(g *graph.Graph, r Result) []*Update {
 	}
 	now.routes = c.routes(g, r)
 	updates = append(updates, now.routes.updates...)
+	for _, object := range g.Reported {
+		update := c.last.reported[object]
+		if update == nil {
+			update = c.reportedUpdate(object)
+		}
+		now.reported[object] = update
+		updates = append(updates, update)
+	}
 	for _, other := range g.Others {
 		update := c.last.others[other]
 		if update == nil {
@@ -84,6 +94,7 @@ type memory struct {
 	classes  map[*graph.GatewayClass]*Update
 	gateways map[*graph.Gateway]gatewayMemory
 	routes   routesMemory
+	reported map[*graph.Reported]*Update
 	others   map[*graph.Other]*Update
 }
 

@@ -23,6 +23,20 @@ func (c *Computer) otherUpdate(other *graph.Other) *Update {
 	return update
 }
 
+// reportedUpdate is for kinds that are reported by ancestor: the statuses of policies and XBackends have one form.
+func (c *Computer) reportedUpdate(object *graph.Reported) *Update {
+	state := &gatewayv1.PolicyStatus{}
+	for _, ancestor := range object.Ancestors {
+		state.Ancestors = append(state.Ancestors, gatewayv1.PolicyAncestorStatus{
+			AncestorRef: ancestor.Ref, ControllerName: c.controller, Conditions: slices.Clone(ancestor.Conditions),
+		})
+	}
+	return &Update{
+		Object: Object{object.APIVersion, object.Kind, object.Source.GetNamespace(), object.Source.GetName()},
+		Status: Status{Policy: state},
+	}
+}
+
 func (c *Computer) routeStatus(parents []graph.OtherParent) *gatewayv1.RouteStatus {
 	state := &gatewayv1.RouteStatus{}
 	for _, parent := range parents {
