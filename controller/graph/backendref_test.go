@@ -144,7 +144,7 @@ func TestWhatAServiceDoesNotGetIsReported(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, message string }{
 		{"affine", "spec.sessionAffinity ClientIP is not honoured yet"},
-		{"named", "EndpointSlices with addressType FQDN are not used: named-x"},
+		{"named", "EndpointSlice named-x: addressType FQDN is not used"},
 	} {
 		g := build(t, gateway+services+routeTo("backendRefs: [{name: "+test.name+", port: 80}]"))
 		expect(t, g.Routes[0].Parents[0].Conditions, routeOK+" limpet.dev/Ignored=True/NotBuilt", test.message)
@@ -176,34 +176,4 @@ func TestTheFirstBadReferenceGivesTheReasonAndAllAreNamed(t *testing.T) {
 func TestReferencesAreReportedOnRoutesThatAreNotAccepted(t *testing.T) {
 	g := build(t, gateway+routeOf("{name: gw, sectionName: x}", "  rules: [{backendRefs: [{name: gone, port: 80}]}]"))
 	expect(t, g.Routes[0].Parents[0].Conditions, "Accepted=False/NoMatchingParent ResolvedRefs=False/BackendNotFound")
-}
-
-func TestNoPlainTextGoesWhereAPolicyDemandsTLS(t *testing.T) {
-	t.Parallel()
-	policy := func(target string) string {
-		return "---\nkind: BackendTLSPolicy\napiVersion: gateway.networking.k8s.io/v1\nmetadata: {name: p, namespace: default}\n" +
-			"spec: {targetRefs: [" + target + "], validation: {hostname: a.com}}\n"
-	}
-	for _, test := range []struct {
-		name, target string
-		covered      bool
-	}{
-		{"the whole Service", "{group: '', kind: Service, name: shop}", true},
-		{"the port by its name", "{group: '', kind: Service, name: shop, sectionName: web}", true},
-		{"another port", "{group: '', kind: Service, name: shop, sectionName: http}", false},
-		{"another Service", "{group: '', kind: Service, name: bare}", false},
-		{"another kind", "{group: example.com, kind: Service, name: shop}", false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := build(t, gateway+services+policy(test.target)+routeTo("backendRefs: [{name: shop, port: 80}]"))
-			want := routeOK
-			if test.covered {
-				want = "Accepted=True/Accepted ResolvedRefs=False/UnsupportedProtocol"
-			}
-			expect(t, g.Routes[0].Parents[0].Conditions, want)
-			if g.rule(t).Backends[0].Invalid != test.covered {
-				t.Errorf("%+v", g.rule(t).Backends)
-			}
-		})
-	}
 }

@@ -46,9 +46,8 @@ func TestOtherKindsHearThatTheyAreNotServed(t *testing.T) {
 		{"a ListenerSet of our Gateway", otherObject(v1, "ListenerSet", "{parentRef: {name: gw}}"),
 			"ListenerSet/x Accepted=False/NotAllowed Programmed=False/NotAllowed"},
 		{"a ListenerSet of another Gateway is not ours", otherObject(v1, "ListenerSet", "{parentRef: {name: other}}"), ""},
-		{"a BackendTLSPolicy of a Service that a route of ours uses", otherObject(v1, "BackendTLSPolicy", toShop), "BackendTLSPolicy/x " + invalid},
 		{"a policy of a Service that no route uses has no ancestor",
-			otherObject(v1, "BackendTLSPolicy", "{targetRefs: [{group: '', kind: Service, name: bare}]}"), ""},
+			otherObject(x, "XBackendTrafficPolicy", "{targetRefs: [{group: '', kind: Service, name: bare}]}"), ""},
 		{"an XBackendTrafficPolicy", otherObject(x, "XBackendTrafficPolicy", toShop), "XBackendTrafficPolicy/x " + invalid},
 		{"a policy of our Gateway", otherObject(x, "XTelemetryPolicy", "{targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]}"),
 			"XTelemetryPolicy/x " + invalid},
@@ -87,7 +86,7 @@ func TestAPolicyHasOneAncestorForEachGatewayAndAtMost16(t *testing.T) {
 		refs += fmt.Sprintf("{name: gw%02d}, ", i)
 	}
 	g := build(t, documents+routeOf(refs, "  rules: [{backendRefs: [{name: shop, port: 80}]}, {backendRefs: [{name: shop, port: 81}]}]")+
-		"\n"+otherObject("gateway.networking.k8s.io/v1", "BackendTLSPolicy", "{targetRefs: [{group: '', kind: Service, name: shop}]}"))
+		"\n"+otherObject("gateway.networking.x-k8s.io/v1alpha1", "XBackendTrafficPolicy", "{targetRefs: [{group: '', kind: Service, name: shop}]}"))
 	parents := g.Others[0].Parents
 	if len(parents) != 16 || parents[0].Ref.Name != "gw00" || parents[15].Ref.Name != "gw15" {
 		t.Errorf("%d parents", len(parents))

@@ -30,7 +30,7 @@ func equal(t *testing.T, got, want *Graph) {
 	}
 	// The fast way first: only cmp knows that nil and empty are equal here.
 	same := reflect.DeepEqual(got.Gateways, want.Gateways) && reflect.DeepEqual(got.Routes, want.Routes) &&
-		reflect.DeepEqual(got.Others, want.Others) && reflect.DeepEqual(got.Unclaimed, want.Unclaimed)
+		reflect.DeepEqual(got.Others, want.Others) && reflect.DeepEqual(got.Reported, want.Reported) && reflect.DeepEqual(got.Unclaimed, want.Unclaimed)
 	if !same || !reflect.DeepEqual(got.Classes, want.Classes) {
 		if difference := cmp.Diff(want, got, options); difference != "" {
 			t.Fatalf("want -, got +:\n%s", difference)
@@ -128,7 +128,7 @@ func put[T object](w world, all *cluster.Objects[T], object T) {
 }
 
 func (w world) edit(s *cluster.Snapshot) {
-	switch w.IntN(12) {
+	switch w.IntN(15) {
 	case 0:
 		put(w, &s.GatewayClasses, w.class())
 	case 1, 2:
@@ -146,6 +146,10 @@ func (w world) edit(s *cluster.Snapshot) {
 		put(w, &s.EndpointSlices, w.slice())
 	case 10:
 		put(w, &s.Secrets, w.secret())
+	case 11, 12:
+		put(w, &s.Policies, w.policy())
+	case 13:
+		put(w, &s.ConfigMaps, w.configMap())
 	default:
 		s.Others = w.others(s.Others)
 	}
@@ -274,6 +278,30 @@ func (w world) slice() *discoveryv1.EndpointSlice {
 	return slice
 }
 
+func (w world) policy() *gatewayv1.BackendTLSPolicy {
+	policy := &gatewayv1.BackendTLSPolicy{ObjectMeta: w.meta("t", 4)}
+	for range 1 + w.IntN(2) {
+		target := gatewayv1.LocalPolicyTargetReferenceWithSectionName{}
+		target.Kind, target.Name = gatewayv1.Kind(w.pick("Service", "Service", "Service", "XBackend")), gatewayv1.ObjectName(fmt.Sprintf("s%d", w.IntN(5)))
+		if section := gatewayv1.SectionName(w.pick("p0", "p1", "none")); w.chance(50) {
+			target.SectionName = &section
+		}
+		policy.Spec.TargetRefs = append(policy.Spec.TargetRefs, target)
+	}
+	policy.Spec.Validation.Hostname = gatewayv1.PreciseHostname(w.pick("a.com", "b.com", "BAD"))
+	for range 1 + w.IntN(2) {
+		policy.Spec.Validation.CACertificateRefs = append(policy.Spec.Validation.CACertificateRefs,
+			gatewayv1.LocalObjectReference{Kind: gatewayv1.Kind(w.pick("ConfigMap", "ConfigMap", "Secret")), Name: gatewayv1.ObjectName(w.pick("ca0", "ca1"))})
+	}
+	return policy
+}
+
+func (w world) configMap() *corev1.ConfigMap {
+	fresh := bundleOf(w.pick(twoAuthorities()[0], twoAuthorities()[1], "x"))
+	fresh.ObjectMeta = w.meta("ca", 2)
+	return fresh
+}
+
 func (w world) secret() *corev1.Secret {
 	fresh := secret(goodPair().crt, w.pick(goodPair().key, goodPair().key, "x"))
 	fresh.ObjectMeta = w.meta("x", 2)
@@ -282,16 +310,12 @@ func (w world) secret() *corev1.Secret {
 
 // others replaces one of some objects without type.
 func (w world) others(all []*unstructured.Unstructured) []*unstructured.Unstructured {
-	kind := w.pick("BackendTLSPolicy", "GRPCRoute", "ListenerSet", "XBackend")
+	kind := w.pick("GRPCRoute", "ListenerSet", "XBackend")
 	fresh := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}}
 	fresh.SetNamespace(w.pick("a", "b"))
 	fresh.SetName(fmt.Sprintf("gw%d", w.IntN(3)))
 	parent := map[string]any{"name": fmt.Sprintf("gw%d", w.IntN(3))}
 	fresh.Object["spec"] = map[string]any{"parentRef": parent, "parentRefs": []any{parent}}
-	if kind == "BackendTLSPolicy" {
-		target := map[string]any{"group": "", "kind": "Service", "name": fmt.Sprintf("s%d", w.IntN(5)), "sectionName": w.pick("", "p0")}
-		fresh.Object["spec"] = map[string]any{"targetRefs": []any{target}}
-	}
 	same := func(other *unstructured.Unstructured) bool {
 		return other.GetKind() == kind && nameOf(other) == nameOf(fresh)
 	}

@@ -24,6 +24,8 @@ type backendVariant struct {
 	// http2 is what a GRPCRoute infers for its backends.
 	http2 bool
 	retry model.Retry
+	// gateway is the one whose client certificate a backend in TLS is shown; empty where none is.
+	gateway types.NamespacedName
 }
 
 // name is how people know the variant, and its key: rules that ask for the same share it.
@@ -32,12 +34,14 @@ func (v backendVariant) name() string {
 	if v.http2 {
 		name += " http2"
 	}
-	if !v.retry.Set {
-		return name
+	if v.retry.Set {
+		name += " retry " + strconv.Itoa(v.retry.Attempts)
 	}
-	name += " retry " + strconv.Itoa(v.retry.Attempts)
 	if v.retry.Codes != "" {
 		name += " on " + v.retry.Codes
+	}
+	if v.gateway.Name != "" {
+		name += " for Gateway " + v.gateway.String()
 	}
 	return name
 }
@@ -61,9 +65,12 @@ type usedBackend struct {
 	users int
 	// place is where it stands in inUse.
 	place int
-	// source is what the last Config's entry was made from; made says that there is one.
-	source *graph.Backend
-	made   bool
+	// source and certificate are what the last Config's entry was made from; made says that there is one.
+	source      *graph.Backend
+	certificate *graph.Certificate
+	made        bool
+	// held is what the entry refers to.
+	held holding
 }
 
 func (u *usedBackend) service() types.NamespacedName {
@@ -100,31 +107,42 @@ func (b *backends) release(variant backendVariant) {
 	}
 }
 
+// backendMaker makes the model's backends, with what they refer to.
+type backendMaker struct {
+	namer  namer
+	source backendSource
+	// certificates are those that Gateways show to backends.
+	certificates map[types.NamespacedName]*graph.Certificate
+	credentials  *credentials
+	changed      *changes
+}
+
 // settle drops the backends that nobody uses any more, and makes those that are new or whose graph.Backend changed. It
 // looks at the Services that may have changed, or at all if suspects is nil.
-func (b *backends) settle(n namer, source backendSource, suspects iter.Seq[types.NamespacedName], changed *changes) {
+func (b *backends) settle(maker *backendMaker, suspects iter.Seq[types.NamespacedName]) {
 	for _, used := range b.touched {
 		if used.users == 0 {
-			b.drop(used, changed)
+			b.drop(used)
+			maker.drop(used)
 		} else {
-			n.refresh(used, source, changed)
+			maker.refresh(used)
 		}
 	}
 	b.touched = b.touched[:0]
 	if suspects == nil {
 		for _, used := range b.inUse {
-			n.refresh(used, source, changed)
+			maker.refresh(used)
 		}
 		return
 	}
 	for service := range suspects {
 		for _, used := range b.byService[service] {
-			n.refresh(used, source, changed)
+			maker.refresh(used)
 		}
 	}
 }
 
-func (b *backends) drop(used *usedBackend, changed *changes) {
+func (b *backends) drop(used *usedBackend) {
 	delete(b.byVariant, used.backendVariant)
 	last := b.inUse[len(b.inUse)-1]
 	b.inUse[used.place], last.place = last, used.place
@@ -133,17 +151,25 @@ func (b *backends) drop(used *usedBackend, changed *changes) {
 	if b.byService[used.service()] = rest; len(rest) == 0 {
 		delete(b.byService, used.service())
 	}
-	set(&changed.backends, used.id, nil)
 }
 
-// refresh makes the backend anew if the graph did.
-func (n namer) refresh(used *usedBackend, source backendSource, changed *changes) {
-	now := source.Backend(used.key)
-	if used.made && used.source == now {
+func (m *backendMaker) drop(used *usedBackend) {
+	set(&m.changed.backends, used.id, nil)
+	m.credentials.release(used.held, m.changed)
+}
+
+// refresh makes the backend anew if the graph did, or has another certificate for it.
+func (m *backendMaker) refresh(used *usedBackend) {
+	now, certificate := m.source.Backend(used.key), m.certificates[used.gateway]
+	if used.made && used.source == now && used.certificate == certificate {
 		return
 	}
-	used.source, used.made = now, true
-	set(&changed.backends, used.id, n.backend(used, now))
+	used.source, used.certificate, used.made = now, certificate, true
+	made, held := m.namer.backend(used, now), backendHolding(now, certificate)
+	set(&m.changed.backends, used.id, made)
+	m.credentials.hold(held, m.changed)
+	m.credentials.release(used.held, m.changed)
+	used.held = held
 }
 
 // backend is the model's. One that the graph does not know (any more) has no endpoint: 503, until the route says so too.
@@ -152,6 +178,7 @@ func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend 
 	if source != nil {
 		b.Endpoints = n.endpoints(source.Endpoints)
 		b.HTTP2 = b.HTTP2 || source.HTTP2
+		b.TLS = backendTLS(source.TLS, used.certificate)
 	}
 	return b
 }

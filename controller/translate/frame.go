@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
@@ -27,6 +29,17 @@ func frameOf(gateways []*graph.Gateway, trusted []netip.Prefix) (model.Frame, li
 		}
 	}
 	return frame, serving, held
+}
+
+// clientCertificates are those that Gateways show to backends.
+func clientCertificates(gateways []*graph.Gateway) map[types.NamespacedName]*graph.Certificate {
+	all := map[types.NamespacedName]*graph.Certificate{}
+	for _, gateway := range gateways {
+		if gateway.ClientCertificate != nil {
+			all[gateway.Key()] = gateway.ClientCertificate
+		}
+	}
+	return all
 }
 
 // keepFrame returns the old frame, with its very slices, where the new one is equal.

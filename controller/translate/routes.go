@@ -1,6 +1,10 @@
 package translate
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
@@ -12,10 +16,11 @@ type route struct {
 	// rank is its place among all routes, the only order that breaks ties: the graph has put the oldest first.
 	rank     int
 	hosts    []*virtualHost
-	matches  []*match
 	entries  []*pathEntry
 	rules    map[string]*model.Rule
 	backends []backendVariant
+	// gateway is the one that fill makes variants of backends for; empty where they do not differ.
+	gateway types.NamespacedName
 }
 
 // compareRoutes tells which routes are gone and which ones are new, by comparing the pointers of the last Graph's routes and
@@ -84,18 +89,48 @@ func (t *Translator) add(r *route, changed *changes) {
 	if len(r.hosts) == 0 {
 		return
 	}
-	r.fill()
+	r.rules = map[string]*model.Rule{}
+	for _, group := range t.byCertificate(r) {
+		matches := r.fill(group.gateway)
+		for _, host := range group.hosts {
+			for _, m := range matches {
+				r.entries = append(r.entries, t.paths.insert(host.id+m.path, m))
+			}
+		}
+	}
 	for id, rule := range r.rules {
 		changed.rules[id] = rule
 	}
 	for _, variant := range r.backends {
 		t.backends.use(variant)
 	}
-	for _, host := range r.hosts {
-		for _, m := range r.matches {
-			r.entries = append(r.entries, t.paths.insert(host.id+m.path, m))
-		}
+}
+
+// hostGroup is virtual hosts of a route in which its backends are the same variants.
+type hostGroup struct {
+	gateway types.NamespacedName
+	hosts   []*virtualHost
+}
+
+// byCertificate puts the virtual hosts of those Gateways apart that show a client certificate of their own to backends in TLS.
+func (t *Translator) byCertificate(r *route) []hostGroup {
+	if len(r.source.TLSBackends) == 0 || len(t.certificates) == 0 {
+		return []hostGroup{{hosts: r.hosts}}
 	}
+	var groups []hostGroup
+	for _, host := range r.hosts {
+		gateway := host.listener.name.gateway
+		if t.certificates[gateway] == nil {
+			gateway = types.NamespacedName{}
+		}
+		at := slices.IndexFunc(groups, func(g hostGroup) bool { return g.gateway == gateway })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, hostGroup{gateway: gateway})
+		}
+		groups[at].hosts = append(groups[at].hosts, host)
+	}
+	return groups
 }
 
 // remove takes back what add did.

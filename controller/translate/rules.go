@@ -6,23 +6,28 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
-// fill makes a route's matches, rules and backends from its source.
-func (r *route) fill() {
-	r.rules = map[string]*model.Rule{}
+// fill makes a route's rules and backends from its source, and returns its matches. The Gateway is the one whose client
+// certificate backends are shown, empty for none.
+func (r *route) fill(gateway types.NamespacedName) []*match {
+	r.gateway = gateway
+	var matches []*match
 	ids := identities(r.source)
 	for i, rule := range r.source.Rules {
 		r.useBackends(rule)
 		for j := range rule.Matches {
 			if m := newMatch(r, rule, &rule.Matches[j]); m != nil {
 				m.candidate.Target = r.target(rule, ids[i], &rule.Matches[j])
-				r.matches = append(r.matches, m)
+				matches = append(matches, m)
 			}
 		}
 	}
+	return matches
 }
 
 // useBackends notes every valid backendRef, also one that has no weight: its endpoints are there when it gets some.
@@ -57,7 +62,11 @@ func (r *route) useBackend(variant backendVariant) {
 
 // variant is how the route speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
 func (r *route) variant(key graph.BackendKey, tries *graph.Retry) backendVariant {
-	return backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: retry(tries)}
+	variant := backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: retry(tries)}
+	if slices.Contains(r.source.TLSBackends, key) {
+		variant.gateway = r.gateway
+	}
+	return variant
 }
 
 // mirrorVariant is without the rule's retries: no client waits for a mirror.
@@ -74,12 +83,17 @@ func retry(source *graph.Retry) model.Retry {
 	return model.Retry{Set: true, Attempts: source.Attempts, Codes: strings.Join(codes, " ")}
 }
 
-// target is the rule, which is made for the first match, and the backend where it has nothing more to say.
+// target is the rule, which is made for the first match, and the backend where it has nothing more to say. What sets rules
+// apart here has no part in a session's identity: one holds for all matches of a rule, and at all Gateways that lead to it.
 func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Target {
-	key := id.ruleID()
-	if replacesPrefix(rule) {
-		key = id.with("prefix", m.Path).ruleID() // what is replaced differs from match to match; sessions do not
+	own := id
+	if r.gateway.Name != "" {
+		own = own.with("gateway", r.gateway.Namespace, r.gateway.Name)
 	}
+	if replacesPrefix(rule) {
+		own = own.with("prefix", m.Path) // what is replaced differs from match to match
+	}
+	key := own.ruleID()
 	if r.rules[key] == nil {
 		r.rules[key] = r.rule(key, rule, id, m)
 	}

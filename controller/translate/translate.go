@@ -41,8 +41,10 @@ type Translator struct {
 	backends backends
 	// credentials are those in use, framed what the frame holds of them.
 	credentials credentials
-	framed      holding
-	config      model.Config
+	// certificates are those that Gateways show to backends.
+	certificates map[types.NamespacedName]*graph.Certificate
+	framed       holding
+	config       model.Config
 	// last is the Graph that config was made from.
 	last *graph.Graph
 }
@@ -84,7 +86,7 @@ func (t *Translator) translate(
 	t.take(routes, &changed)
 	t.paths.settle(&changed)
 	t.listeners.settle(&changed)
-	t.backends.settle(t.namer, source, suspects, &changed)
+	t.backends.settle(&backendMaker{t.namer, source, t.certificates, &t.credentials, &changed}, suspects)
 	changed.apply(&t.config)
 	return t.config
 }
@@ -98,6 +100,7 @@ func (t *Translator) restart(gateways []*graph.Gateway, changed *changes) {
 	t.credentials.release(t.framed, changed)
 	t.credentials.hold(held, changed)
 	t.framed = held
+	t.certificates = clientCertificates(gateways)
 	t.config.Frame = keepFrame(t.config.Frame, frame)
 	t.listeners = listeners
 	changed.everyHost(t.config)
