@@ -161,7 +161,8 @@ func takeOverRoute(node, last *Route) *Route {
 			node.Parents[i] = last.Parents[i]
 		}
 	}
-	if node.Source == last.Source && slices.Equal(node.Hostnames, last.Hostnames) && slices.Equal(node.Rules, last.Rules) && slices.Equal(node.TLSBackends, last.TLSBackends) &&
+	if node.Source == last.Source && slices.Equal(node.Hostnames, last.Hostnames) && slices.Equal(node.Rules, last.Rules) &&
+		slices.Equal(node.TLSBackends, last.TLSBackends) &&
 		slices.Equal(node.Parents, last.Parents) {
 		return last
 	}

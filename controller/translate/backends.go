@@ -179,6 +179,9 @@ func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend 
 		b.Endpoints = n.endpoints(source.Endpoints)
 		b.HTTP2 = b.HTTP2 || source.HTTP2
 		b.TLS = backendTLS(source.TLS, used.certificate)
+		if b.TLS != nil {
+			b.Endpoints = nil // Until the templates render TLS: what must not go in plain text goes nowhere.
+		}
 	}
 	return b
 }
