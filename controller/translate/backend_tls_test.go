@@ -99,11 +99,7 @@ func at(gateway string, port uint16, path string) func(model.Config) string {
 	return func(config model.Config) string {
 		host, _ := config.Hosts.Get(model.HostKey(portOf(gateway, port), "a.com"))
 		found, _ := config.Paths.Get(model.PrefixKey(host.VirtualHost, path))
-		target := found.Candidates[0].Target
-		if target.Rule == "" {
-			return target.Backend
-		}
-		rule, _ := config.Rules.Get(target.Rule)
+		rule, _ := config.Rules.Get(found.Candidates[0].Target.Rule)
 		return rule.Split[0].Backend
 	}
 }
@@ -132,9 +128,11 @@ func TestEachGatewayShowsBackendsItsOwnCertificate(t *testing.T) {
 	}
 	scopes := map[string]bool{}
 	for _, entry := range config.Rules.Sorted() {
-		scopes[entry.Value.Split[0].Session.Scope] = true
+		if session := entry.Value.Split[0].Session; session != nil {
+			scopes[session.Scope] = true
+		}
 	}
-	if config.Rules.Len() != 2 || len(scopes) != 1 {
+	if config.Rules.Len() != 6 || len(scopes) != 1 {
 		t.Errorf("%d rules with %d scopes: a session must hold at both Gateways", config.Rules.Len(), len(scopes))
 	}
 
