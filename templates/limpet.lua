@@ -12,6 +12,7 @@ local candidates = Map.new("maps/candidates.map", Map._str)
 local hosts      = Map.new("maps/hosts.map", Map._str)
 local names      = Map.new("maps/sni.map", Map._str)
 local splits     = Map.new("maps/splits.map", Map._str)
+local sessions   = Map.new("maps/sessions.map", Map._str)
 
 local EXACT_END   = "/\1"
 local MAX_STEPS   = 10000 -- of one evaluation of an expression
@@ -178,47 +179,21 @@ end
 core.register_fetches("deep_host", function(txn) return deepest(hosts, txn:get_var("txn.host"), txn:get_var("sess.port")) end)
 core.register_fetches("deep_name", function(txn) return deepest(names, txn:get_var("sess.sni"), txn:get_var("sess.port")) end)
 
--- Splits -------------------------------------------------------------------------------------------------------------
-
-local function parse_split(text)
-  local split = { total = 0 }
-  for _, share in ipairs(split_fields(text, ",")) do
-    local weight, record = share:match("^(%d+) (.*)$")
-    split.total = split.total + tonumber(weight)
-    split[#split + 1] = { weight = tonumber(weight), record = record }
-  end
-  return split, #text
-end
-
-local parsed_split = kept(parse_split)
-
--- draw puts the record of a share, chosen by weight, in the place of the rule's.
-local function draw(txn, rule)
-  local text = splits:lookup(rule)
-  local split = text and parsed_split(text)
-  if not split then return end
-  local left = math.random(split.total)
-  for i = 1, #split do
-    left = left - split[i].weight
-    if left <= 0 then return txn:set_var("txn.record", split[i].record) end
-  end
-end
-
--- rule does what a rule's record names: "draw;<rule>", then "redirect;<filters>".
-core.register_action("rule", { "http-req" }, function(txn)
-  local rule = (txn:get_var("txn.record") or ""):match("^draw;(.*)$")
-  if rule then draw(txn, rule) end
-  local answer = (txn:get_var("txn.record") or ""):match("^redirect;(.*)$")
-  if answer then filters.apply(txn, answer) end
-end)
-
 -- Sessions -----------------------------------------------------------------------------------------------------------
 
 local parsed_session = kept(function(text)
   local fields = split_fields(text, ";")
   local carrier, name = fields[1]:match("^(%a+):(.*)$")
-  return { carrier = carrier, name = name, other = fields[2], scope = fields[3] }, #text
+  return {
+    carrier = carrier, name = name, other = fields[2] ~= "-" and fields[2] or nil, scope = fields[3], backend = fields[3]:match("[^.]*$"),
+    absolute = tonumber(fields[4]), idle = tonumber(fields[5]),
+  }, #text
 end)
+
+local function session_of(id)
+  local text = id ~= "-" and sessions:lookup(id)
+  return text and parsed_session(text)
+end
 
 -- proven says whether a token's MAC is right. The native rules say so again of the one that is chosen.
 local function proven(txn, token, scope)
@@ -251,20 +226,90 @@ local function cookie_values(txn, name)
   return values
 end
 
+-- tokens are what a request brings for a session: in its header, or in all cookies of its name, then of its other name.
+local function tokens(txn, session)
+  if session.carrier == "header" then return { txn.f:req_fhdr(session.name) } end
+  local values = cookie_values(txn, session.name)
+  if session.other then
+    for _, value in ipairs(cookie_values(txn, session.other)) do values[#values + 1] = value end
+  end
+  return values
+end
+
 -- token looks again where the native rules found none that is proven: in a header whose name is not written into the
 -- configuration, and in all cookies of the name or the session's other name. Several are sent where paths overlap, or when
 -- somebody else sets one; the first proven one counts, as browsers send the most specific first (RFC 6265, 5.4).
 core.register_fetches("token", function(txn)
   local session = parsed_session(txn:get_var("txn.params"))
   if session.carrier == "header" then return txn.f:req_fhdr(session.name) end
-  for _, name in ipairs({ session.name, session.other ~= "-" and session.other or nil }) do
-    for _, value in ipairs(cookie_values(txn, name)) do
-      if proven(txn, value, session.scope) then return value end
-    end
+  for _, value in ipairs(tokens(txn, session)) do
+    if proven(txn, value, session.scope) then return value end
   end
 end)
+
+-- held_since is when the newest token of a session was issued, of those that are proven and not expired. A token of another
+-- backend is told by its name, before its MAC costs anything.
+local function held_since(txn, session)
+  local now, newest = core.now().sec, nil
+  for _, value in ipairs(tokens(txn, session)) do
+    local backend, issued, seen = value:match("^1%w%.([^.]*)%.[^.]*%.(%d+)%.(%d+)%.[^.]*$")
+    issued, seen = tonumber(issued), tonumber(seen)
+    if backend == session.backend and now - issued < session.absolute and not (session.idle and now - seen >= session.idle)
+      and (not newest or issued > newest) and proven(txn, value, session.scope) then
+      newest = issued
+    end
+  end
+  return newest
+end
 
 core.register_action("give_token", { "http-res" }, function(txn)
   local session = parsed_session(txn:get_var("txn.params"))
   txn.http:res_set_header(session.name, txn:get_var("txn.signed") .. "." .. txn:get_var("txn.mac"))
+end)
+
+-- Splits -------------------------------------------------------------------------------------------------------------
+
+local function parse_split(text)
+  local split = { total = 0 }
+  for _, share in ipairs(split_fields(text, ",")) do
+    local weight, record = share:match("^(%d+) (.*)$")
+    split.total = split.total + tonumber(weight)
+    split[#split + 1] = { weight = tonumber(weight), record = record }
+  end
+  return split, #text
+end
+
+local parsed_split = kept(parse_split)
+
+-- stuck finds the share that a sticky session chooses, one without weight too: that of the newest token that holds.
+local function stuck(txn, split)
+  local found, newest
+  for i = 1, #split do
+    local session = session_of(split[i].record:match("^[^;]*;[^;]*;([^;]*)"))
+    local issued = session and held_since(txn, session)
+    if issued and (not newest or issued > newest) then found, newest = split[i], issued end
+  end
+  return found
+end
+
+-- draw puts the record of a share, chosen by weight unless a session decides, in the place of the rule's.
+local function draw(txn, how, rule)
+  local text = splits:lookup(rule)
+  local split = text and parsed_split(text)
+  if not split then return end
+  local share = how == "keep" and stuck(txn, split)
+  if share then return txn:set_var("txn.record", share.record) end
+  local left = math.random(split.total)
+  for i = 1, #split do
+    left = left - split[i].weight
+    if left <= 0 then return txn:set_var("txn.record", split[i].record) end
+  end
+end
+
+-- rule does what a rule's record names: "draw;<rule>" or "keep;<rule>", then "redirect;<filters>".
+core.register_action("rule", { "http-req" }, function(txn)
+  local how, rule = (txn:get_var("txn.record") or ""):match("^(%a+);(.*)$")
+  if how == "draw" or how == "keep" then draw(txn, how, rule) end
+  local answer = (txn:get_var("txn.record") or ""):match("^redirect;(.*)$")
+  if answer then filters.apply(txn, answer) end
 end)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,21 +155,28 @@ func (w *ruleWriter) line(file, key, value string) {
 	w.lines = append(w.lines, line{file, key, files.Entry{Owner: string(w.rule.Owner), Value: value}})
 }
 
-// split writes the weights. A rule that has no weight at all sends nothing anywhere: 500, as for no valid backendRef.
+// split writes the weights. A rule that has no weight at all sends nothing anywhere: 500, as for no valid backendRef. Shares
+// without weight are there only for clients whose session chooses them.
 func (w *ruleWriter) split() {
 	var shares []string
 	total := uint64(0)
+	sticky := slices.ContainsFunc(w.rule.Split, func(s model.Share) bool { return s.Session != nil && s.Session.Sticky })
 	for _, share := range w.rule.Split {
-		if share.Weight > 0 {
+		if share.Weight > 0 || sticky && share.Session != nil {
 			shares = append(shares, fmt.Sprintf("%d %s", share.Weight, w.share(share)))
 			total += uint64(share.Weight)
 		}
 	}
-	if total == 0 {
+	how := "draw;"
+	switch {
+	case total == 0:
+		w.lines = nil
 		w.line(rulesMap, w.rule.ID, invalid+";-;-;-;-")
 		return
+	case sticky:
+		how = "keep;"
 	}
-	w.line(rulesMap, w.rule.ID, "draw;"+w.rule.ID)
+	w.line(rulesMap, w.rule.ID, how+w.rule.ID)
 	w.line(splitsMap, w.rule.ID, strings.Join(shares, ","))
 }
 

@@ -198,7 +198,7 @@ func (r references) follow(name, key, value string) {
 		r.target(value)
 	case "rules.map":
 		switch what, rule, _ := strings.Cut(value, ";"); what {
-		case "draw":
+		case "draw", "keep":
 			r.has("splits.map", rule)
 		case "redirect":
 			r.filters(rule)
@@ -208,7 +208,7 @@ func (r references) follow(name, key, value string) {
 	case "splits.map":
 		for share := range strings.SplitSeq(value, ",") {
 			weight, record, _ := strings.Cut(share, " ")
-			if n, err := strconv.Atoi(weight); err != nil || n < 1 {
+			if n, err := strconv.Atoi(weight); err != nil || n < 0 || n == 0 && !strings.HasPrefix(r.has("rules.map", key), "keep;") {
 				r.Fatalf("the share %q of %q", share, key)
 			}
 			r.record(record)
