@@ -9,6 +9,7 @@ import (
 	"embed"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -155,6 +156,12 @@ type routingView struct {
 	LogTarget string
 }
 
+type globalView struct {
+	Settings
+	// ClientCertificates are asked for on some port.
+	ClientCertificates bool
+}
+
 type portView struct {
 	ID        string
 	Listen    string
@@ -162,6 +169,8 @@ type portView struct {
 	Labels    []int
 	DeepLabel int
 	Servers   []serverView
+	// Verify is what the binds say about certificates of clients.
+	Verify string
 }
 
 // hopName is the backend that leads through HAProxy once more.
@@ -173,7 +182,7 @@ type serverView struct{ ID, Internal, List string }
 
 func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 	w := &sectionWriter{templates: r.templates}
-	w.add("global", "", r.settings)
+	w.add("global", "", globalView{r.settings, slices.ContainsFunc(in.frame.Ports, func(p model.Port) bool { return p.Clients != nil })})
 	w.add("defaults", "", nil)
 	w.add("routing", "", r.routing(in))
 	w.add("health", "", r.settings)
@@ -215,6 +224,12 @@ func (r *Renderer) routing(in frameInput) routingView {
 
 func (r *Renderer) port(port model.Port) portView {
 	view := portView{ID: port.ID, Listen: listen(port), Public: port.Public, Labels: labels, DeepLabel: deepLabel}
+	if clients := port.Clients; clients != nil {
+		view.Verify = " ca-file " + word(authorityFile(clients.Authority)) + " verify required"
+		if clients.InsecureFallback {
+			view.Verify = " ca-file " + word(authorityFile(clients.Authority)) + " verify optional ca-ignore-err all crt-ignore-err all"
+		}
+	}
 	for _, server := range port.Servers {
 		view.Servers = append(view.Servers, serverView{
 			ID:       server.ID,
