@@ -92,7 +92,7 @@ func (d *driver) unprepare(before placement.Placement) error {
 
 // change finds what HAProxy takes of the wanted set, and makes it serve that.
 func (d *driver) change(ctx context.Context, result *Result) error {
-	forced := !d.known || len(d.doubts) > 0 || len(Diff(d.running, d.left.set()).Reload) == 0
+	forced := !d.known || len(d.doubts) > 0 || len(d.diff(d.left.set()).needs()) == 0
 	var err error
 	for range maxCommits {
 		var c candidate
@@ -106,7 +106,11 @@ func (d *driver) change(ctx context.Context, result *Result) error {
 			}
 			continue
 		}
-		if done, err := d.changeData(ctx, c, forced, result); done {
+		done, err := d.changeData(ctx, c, forced, result)
+		if isLeftOut(err) {
+			continue
+		}
+		if done {
 			return err
 		}
 		if err = d.commit(ctx, c); err == nil {
@@ -125,14 +129,17 @@ func (d *driver) changeData(ctx context.Context, c candidate, forced bool, resul
 	if forced {
 		return false, nil
 	}
-	plan := Diff(d.running, c.set)
-	if len(plan.Reload) > 0 {
+	plan := d.diff(c.set)
+	if len(plan.needs()) > 0 {
 		return false, nil
 	}
 	count, err := d.run(ctx, plan, c.set)
 	result.Commands += count
 	if cannot := (*needsReloadError)(nil); errors.As(err, &cannot) {
 		return false, nil
+	}
+	if isLeftOut(err) {
+		return false, errors.Join(err, d.store.Remove(c.number))
 	}
 	result.Reasons = nil
 	return true, errors.Join(err, d.store.Remove(c.number))
@@ -226,9 +233,10 @@ func (d *driver) refresh(ctx context.Context) {
 	d.logger.Info("reloaded", "generation", d.generation, "reasons", "the worker saw many refused reloads")
 }
 
-// empty notes that a new worker has no server that was on its way out.
+// empty notes that a new worker has no server or certificate that was on its way out.
 func (d *driver) empty() {
 	d.leaving, d.unread, d.refusals, d.observed = map[string]*leaver{}, nil, 0, 0
+	d.live = liveFiles{}
 	d.placement = d.placement.Released(d.placement.Leaving()...)
 }
 

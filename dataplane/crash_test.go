@@ -203,7 +203,7 @@ func TestAMapThatNoRuleReadsIsAFileAlone(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	_ = l.engine.Close()
-	inner := &testRenderer{dir: l.dir}
+	inner := &testRenderer{lab: l, dir: l.dir}
 	options := l.options
 	count := 0
 	options.Render = func(config model.Config, place placement.Placement) (files.Set, []Fault, error) {

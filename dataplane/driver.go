@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -58,6 +59,7 @@ type driver struct {
 	nextRetry time.Time
 	nextGrow  time.Time
 
+	live   liveFiles
 	behind behind
 }
 
@@ -75,6 +77,7 @@ func newDriver(o Options) (*driver, error) {
 				client: haproxy.NewClient(haproxy.AdminSocket(o.Dir)), leaving: map[string]*leaver{},
 			}
 			d.behind.done = make(chan written, 1)
+			d.left.served = &d.running
 			return d, nil
 		}
 	}
@@ -112,6 +115,7 @@ func (d *driver) begin(ctx context.Context) {
 func (d *driver) tick(now time.Time) bool {
 	d.watch()
 	d.reap(now)
+	d.reapFiles(now)
 	d.behind.start(d, now)
 	if now.After(d.nextAudit) {
 		d.audit(now)
@@ -161,7 +165,8 @@ const auditEvery = time.Minute
 // auditSoon looks again in a second: a command that was given up may still have been on its way.
 func (d *driver) auditSoon() { d.nextAudit = time.Now().Add(time.Second) }
 
-// audit compares the sizes of the maps: whoever else writes to the socket is found out cheaply.
+// audit compares the sizes of the maps, and the fingerprints of certificates: whoever else writes to the socket is found out
+// cheaply.
 func (d *driver) audit(now time.Time) {
 	d.nextAudit = now.Add(auditEvery)
 	d.process.TrimLog()
@@ -175,11 +180,16 @@ func (d *driver) audit(now time.Time) {
 		d.known = false
 		return
 	}
-	sizes, err := d.client.MapSizes(ctx)
-	if err != nil {
-		d.logger.Warn("HAProxy's maps were not looked at", "error", err)
+	differs, err := d.auditAssets(ctx)
+	sizes, failed := d.client.MapSizes(ctx)
+	if err = errors.Join(err, failed); err != nil {
+		d.logger.Warn("HAProxy's maps and certificates were not looked at", "error", err)
 		d.known = false
 		return
+	}
+	if differs != "" {
+		d.logger.Warn("HAProxy has other certificates than it was given; reading again what it serves", "files", differs)
+		d.known = false
 	}
 	for name, entries := range d.running.Maps {
 		if size, used := sizes[name]; used && size != entries.Len() {

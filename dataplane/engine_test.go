@@ -129,7 +129,7 @@ func TestOneLimpetDrivesAFolder(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	options := l.options
-	options.Render = (&testRenderer{}).render
+	options.Render = (&testRenderer{lab: &lab{}}).render
 	other, err := New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
@@ -34,6 +35,25 @@ type lab struct {
 	logs    *strings.Builder
 	mu      sync.Mutex
 	options Options
+	// What the configuration does not say.
+	assets        map[string]files.Asset
+	changes       int               // of assets
+	serverOptions map[string]string // by backend
+	bindOptions   string
+}
+
+// asset sets an asset that the configuration does not say; without a text it goes.
+func (l *lab) asset(name, owner, text string) {
+	assets := maps.Clone(l.assets)
+	if assets == nil {
+		assets = map[string]files.Asset{}
+	}
+	delete(assets, name)
+	if text != "" {
+		assets[name] = files.Asset{Owner: owner, Text: text}
+	}
+	l.assets = assets
+	l.changes++
 }
 
 func (l *lab) Write(p []byte) (int, error) {
@@ -84,7 +104,7 @@ func newLab(t testing.TB, change ...func(*Options)) *lab {
 func (l *lab) start() {
 	l.Helper()
 	options := l.options
-	options.Render = (&testRenderer{dir: l.dir}).render
+	options.Render = (&testRenderer{lab: l, dir: l.dir}).render
 	engine, err := New(options)
 	if err != nil {
 		l.Fatal(err)
@@ -272,6 +292,8 @@ func (l *lab) servers() string {
 
 // testRenderer makes files of the skeleton's shape, and costs what changes, as the real one does.
 type testRenderer struct {
+	lab   *lab
+	seen  int
 	dir   string
 	last  model.Config
 	place placement.Placement
@@ -280,9 +302,14 @@ type testRenderer struct {
 
 func (r *testRenderer) render(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
 	sameSlots := place.Capacity == r.place.Capacity
-	if r.set.Sections == nil || !sameSlots || !reflect.DeepEqual(config.Frame, r.last.Frame) {
+	if r.set.Sections == nil || !sameSlots || r.seen != r.lab.changes || !reflect.DeepEqual(config.Frame, r.last.Frame) {
+		r.seen = r.lab.changes
 		frame := r.skeleton(config, place.Capacity)
 		r.set.Sections, r.set.Assets = frame.Sections, frame.Assets
+	}
+	if !place.Keeps(r.place) {
+		r.last = model.Config{Frame: config.Frame}
+		r.set.Maps, r.set.Servers = nil, table.Table[files.Server]{}
 	}
 	hosts, paths, servers := r.set.Maps["hosts.map"].Edit(), r.set.Maps["paths.map"].Edit(), r.set.Servers.Edit()
 	for c := range config.Hosts.Diff(r.last.Hosts) {
@@ -316,7 +343,10 @@ func (r *testRenderer) render(config model.Config, place placement.Placement) (f
 		}
 		slot, _ := place.Slot(c.Key)
 		for _, e := range c.New.Endpoints {
-			s := files.Server{Owner: string(c.New.Owner), Slot: slot, Name: e.Name, Address: e.Address.String(), ID: e.ID, Weight: 1}
+			s := files.Server{
+				Owner: string(c.New.Owner), Slot: slot, Name: e.Name, Address: e.Address.String(), ID: e.ID, Weight: 1,
+				Options: r.lab.serverOptions[c.Key],
+			}
 			if e.Draining {
 				s.Weight = 0
 			}
@@ -356,9 +386,12 @@ func (r *testRenderer) skeleton(config model.Config, slots int) files.Set {
 				}
 			}
 			assets.Set("lists/"+port.ID+".list", files.Asset{Owner: string(port.Owner), Text: list})
-			address += " ssl crt-list lists/" + port.ID + ".list"
+			address += " ssl crt-list lists/" + port.ID + ".list" + r.lab.bindOptions
 		}
 		s.Ports = append(s.Ports, haproxytest.Port{Name: port.ID, Address: address, Owner: string(port.Owner)})
+	}
+	for name, asset := range r.lab.assets {
+		assets.Set(name, asset)
 	}
 	set := s.Set()
 	set.Assets = assets.Table()

@@ -21,6 +21,8 @@ type leaveOuts struct {
 	refused map[string]refusal                // by owner
 	hidden  map[string]map[string]string      // owners of fragments that belong to somebody refused, by map and key
 	bad     map[string]map[string]files.Fault // what cannot be written, by map and key
+	users   map[string]map[string]bool        // keys of the servers that name an asset
+	served  *files.Set                        // what HAProxy has, nil if nothing
 	trimmed trimmed
 }
 
@@ -38,6 +40,8 @@ type refusal struct {
 	because   string           // of another owner, without whom nothing is left of it
 	waits     []netip.AddrPort // to be free: then it heals
 	after     time.Time        // not to be tried again before
+	// keeps are the last good versions of the assets that are all it has: they stay in place of those that were refused.
+	keeps map[string]files.Asset
 }
 
 // serversPlace stands for the servers where places are named by map.
@@ -66,6 +70,7 @@ func (l *leaveOuts) update(raw files.Set) {
 	}
 	for change := range raw.Servers.Diff(was.Servers) {
 		touch(serversPlace, change.Key, change.Old.Owner, change.New.Owner)
+		l.use(change)
 		if change.HasNew {
 			l.judge(serversPlace, change.Key, change.New.Owner, change.New.Check())
 		}
@@ -74,6 +79,27 @@ func (l *leaveOuts) update(raw files.Set) {
 		if lifted[owner] || refusal.signature != signature(raw, owner) {
 			l.restore(owner)
 		}
+	}
+}
+
+// use notes which servers name which assets.
+func (l *leaveOuts) use(change table.Change[files.Server]) {
+	if change.HadOld {
+		for _, name := range change.Old.Files() {
+			delete(l.users[name], change.Key)
+		}
+	}
+	if !change.HasNew {
+		return
+	}
+	for _, name := range change.New.Files() {
+		if l.users == nil {
+			l.users = map[string]map[string]bool{}
+		}
+		if l.users[name] == nil {
+			l.users[name] = map[string]bool{}
+		}
+		l.users[name][change.Key] = true
 	}
 }
 
@@ -97,6 +123,9 @@ func (l *leaveOuts) refuse(owner, words string, loading bool) {
 
 // leave leaves an owner out, and those of whose files nothing is left then.
 func (l *leaveOuts) leave(owner string, why refusal) {
+	if why.keeps = l.lastGood(owner); why.keeps != nil {
+		why.words = clip(why.words + " (the last good one stays)")
+	}
 	l.note(owner, why)
 	for _, other := range l.emptied() {
 		words := fmt.Sprintf("nothing is left of it without %s: %s", owner, why.words)
@@ -111,6 +140,9 @@ func (l *leaveOuts) note(owner string, why refusal) {
 	l.trimmed.valid = false
 	why.signature = signature(l.raw, owner)
 	l.refused[owner] = why
+	if why.keeps != nil {
+		return
+	}
 	for name, entries := range l.raw.Maps {
 		for change := range entries.Diff(table.Table[files.Entry]{}) {
 			l.hide(name, change.Key, change.New.Owner, owner)
@@ -121,9 +153,41 @@ func (l *leaveOuts) note(owner string, why refusal) {
 	}
 }
 
+// lastGood are the versions that HAProxy has of an owner's assets, if they are all that there is of it, and others than
+// those that are refused.
+func (l *leaveOuts) lastGood(owner string) map[string]files.Asset {
+	if l.served == nil || l.refused[owner].keeps != nil {
+		return nil
+	}
+	for _, section := range l.raw.Sections {
+		for _, other := range section.Owners {
+			if other == owner {
+				return nil
+			}
+		}
+	}
+	good := map[string]files.Asset{}
+	differs := false
+	for change := range l.raw.Assets.Diff(table.Table[files.Asset]{}) {
+		if change.New.Owner != owner {
+			continue
+		}
+		asset, had := l.served.Assets.Get(change.Key)
+		if !had {
+			return nil
+		}
+		good[change.Key] = asset
+		differs = differs || asset.Text != change.New.Text
+	}
+	if !differs {
+		return nil
+	}
+	return good
+}
+
 // emptied are owners that are not refused, and of whose files nothing is left.
 func (l *leaveOuts) emptied() []string {
-	_, owners := l.raw.Without(l.isRefused)
+	_, owners := l.raw.Without(l.isCut)
 	return slices.DeleteFunc(owners, l.isRefused)
 }
 
@@ -171,17 +235,54 @@ func (l *leaveOuts) set() files.Set {
 	for name, entries := range rest.Maps {
 		rest.Maps[name] = lessThan(entries, l.hidden[name], l.bad[name])
 	}
-	rest.Servers = lessThan(rest.Servers, l.hidden[serversPlace], l.bad[serversPlace])
+	rest.Servers = l.servers(rest)
 	return rest
+}
+
+// servers are those that can be: without a file that they name, they cannot.
+func (l *leaveOuts) servers(rest files.Set) table.Table[files.Server] {
+	servers := lessThan(rest.Servers, l.hidden[serversPlace], l.bad[serversPlace])
+	if len(l.refused) == 0 || rest.Assets.Same(l.raw.Assets) {
+		return servers
+	}
+	edit := servers.Edit()
+	for name, keys := range l.users {
+		if _, there := rest.Assets.Get(name); there {
+			continue
+		}
+		for key := range keys {
+			edit.Delete(key)
+		}
+	}
+	return edit.Table()
 }
 
 func (l *leaveOuts) trim() files.Set {
 	from := &l.trimmed.from
 	if !l.trimmed.valid || !sameSlice(from.Sections, l.raw.Sections) || !from.Assets.Same(l.raw.Assets) {
-		cut, _ := l.raw.Without(l.isRefused)
+		cut, _ := l.withLastGood().Without(l.isCut)
 		l.trimmed = trimmed{from: l.raw, to: cut, valid: true}
 	}
 	return l.trimmed.to
+}
+
+// withLastGood is the rendered set with the assets that stay as they were.
+func (l *leaveOuts) withLastGood() files.Set {
+	set := l.raw
+	edit := set.Assets.Edit()
+	for _, refusal := range l.refused {
+		for name, asset := range refusal.keeps {
+			edit.Set(name, asset)
+		}
+	}
+	set.Assets = edit.Table()
+	return set
+}
+
+// isCut tells an owner of whom nothing stays.
+func (l *leaveOuts) isCut(owner string) bool {
+	refusal, is := l.refused[owner]
+	return is && refusal.keeps == nil
 }
 
 func (l *leaveOuts) isRefused(owner string) bool {

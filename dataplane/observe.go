@@ -24,6 +24,9 @@ func (d *driver) observe(ctx context.Context) error {
 	if base.Maps, err = d.observeMaps(ctx, base.Maps); err != nil {
 		return err
 	}
+	if base.Assets, err = d.observeAssets(ctx, base); err != nil {
+		return err
+	}
 	states, err := d.client.Servers(ctx)
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func (d *driver) makeCurrent(number int) {
 	}
 }
 
-// base is what HAProxy started with: the sections and assets of the generation that it runs.
+// base is what HAProxy started with: the sections of the generation that it runs, and the rest of it as the files have it.
 func (d *driver) base(number int) files.Set {
 	if number == d.generation && number != 0 && len(d.running.Sections) > 0 {
 		return d.running

@@ -15,6 +15,9 @@ const bulk = 2000
 type Plan struct {
 	// Reload says in plain words why commands cannot do it; empty means that they can, by Steps.
 	Reload []string
+	// Move has the slots whose servers must be made anew, and why. HAProxy cannot have two servers of one name in a slot, so
+	// they are made in another one; where there is none, this is one more reason for a reload.
+	Move map[string]string
 	// Steps are in the order in which no request ever meets half of a change: what others lead to comes before what leads
 	// to it, and goes after it.
 	Steps []Step
@@ -29,6 +32,9 @@ type Step struct {
 	Map, Key, Value string
 	// Content is what a replaced map then holds.
 	Content table.Table[files.Entry]
+	// Name is the asset's, Asset what it becomes or was, Line a list's.
+	Name, Line string
+	Asset      files.Asset
 }
 
 // Action is what a Step does.
@@ -43,6 +49,10 @@ const (
 	SetEntry
 	RemoveEntry
 	ReplaceMap
+	PutAsset
+	RemoveAsset
+	ListCertificate
+	UnlistCertificate
 )
 
 // mapOrder is the order in which entries are added: from what a request meets last to what it meets first. A map that is
@@ -53,27 +63,39 @@ var mapOrder = []string{
 
 // Diff compares two sets. It costs what differs between them.
 func Diff(running, wanted files.Set) Plan {
-	servers, reasons := serverSteps(running.Servers, wanted.Servers)
-	reasons = append(reloadReasons(running, wanted), reasons...)
-	if len(reasons) > 0 {
-		return Plan{Reload: reasons}
+	assets := planAssets(running, wanted)
+	servers, moves := serverSteps(running.Servers, wanted.Servers)
+	renewed(running, wanted, assets.authorities, moves)
+	if reasons := append(reloadReasons(running, wanted), assets.reasons...); len(reasons)+len(moves) > 0 {
+		return Plan{Reload: reasons, Move: moves}
 	}
 	names := orderedMaps(wanted.Maps)
-	steps := servers.come
+	steps := slices.Concat(assets.put, assets.list, servers.come)
 	var gone []Step
 	for _, name := range names {
 		come, leave := mapSteps(name, running.Maps[name], wanted.Maps[name])
 		steps = append(steps, come...)
 		gone = append(leave, gone...)
 	}
-	steps = append(steps, gone...)
-	return Plan{Steps: append(steps, servers.leave...)}
+	return Plan{Steps: slices.Concat(steps, gone, servers.leave, assets.unlist, assets.remove)}
+}
+
+// needs says why the plan's steps do not do it.
+func (p Plan) needs() []string {
+	reasons := slices.Clone(p.Reload)
+	for _, slot := range slices.Sorted(maps.Keys(p.Move)) {
+		if !slices.Contains(reasons, p.Move[slot]) {
+			reasons = append(reasons, p.Move[slot])
+		}
+	}
+	return summarize(reasons)
 }
 
 // comings are steps that add and change, and steps that remove.
 type comings struct{ come, leave []Step }
 
-func serverSteps(running, wanted table.Table[files.Server]) (steps comings, reasons []string) {
+func serverSteps(running, wanted table.Table[files.Server]) (steps comings, moves map[string]string) {
+	moves = map[string]string{}
 	for _, change := range wanted.Changes(running) {
 		was, is := change.Old, change.New
 		switch {
@@ -82,12 +104,12 @@ func serverSteps(running, wanted table.Table[files.Server]) (steps comings, reas
 		case !change.HasNew:
 			steps.leave = append(steps.leave, Step{Action: RemoveServer, Server: was})
 		case was.ID != is.ID || was.Options != is.Options:
-			reasons = append(reasons, "server "+change.Key+" changed what only a new worker takes")
+			moves[is.Slot] = "server " + change.Key + " changed what only a new one takes"
 		case was.Address != is.Address || was.Weight != is.Weight:
 			steps.come = append(steps.come, Step{Action: ChangeServer, Server: is, Was: was})
 		}
 	}
-	return steps, reasons
+	return steps, moves
 }
 
 func orderedMaps(of map[string]table.Table[files.Entry]) []string {

@@ -106,7 +106,10 @@ func TestWhatOnlyAReloadDoesIsSaidInPlainWords(t *testing.T) {
 				{Name: "frontend p1", Text: "frontend p1\n", Owners: map[int]string{0: "Gateway a"}},
 				{Name: "backend s1", Text: "backend s1\n", Slot: "s1"},
 			},
-			Assets:  table.Of(table.Entry[files.Asset]{Key: "certs/c.pem", Value: files.Asset{Owner: "Secret c", Text: "1", Secret: true}}),
+			Assets: table.Of(
+				table.Entry[files.Asset]{Key: "certs/c.pem", Value: files.Asset{Owner: "Secret c", Text: "1", Secret: true}},
+				table.Entry[files.Asset]{Key: "lists/l.list", Value: files.Asset{Owner: "Gateway a", Text: "certs/c.pem\ncerts/e.pem\ncerts/f.pem\n"}},
+			),
 			Maps:    mapsOf(),
 			Servers: serversOf(files.Server{Slot: "s1", Name: "a", Address: "127.0.0.1:1", ID: 1, Weight: 1}),
 		}
@@ -119,25 +122,27 @@ func TestWhatOnlyAReloadDoesIsSaidInPlainWords(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*files.Set){
-		"global changed":                              func(s *files.Set) { s.Sections[0].Text += "    maxconn 1\n" },
-		"frontend p1 of Gateway a removed":            func(s *files.Set) { s.Sections = []files.Section{s.Sections[0], s.Sections[2]} },
-		"2 slots instead of 1":                        func(s *files.Set) { s.Sections = append(s.Sections, files.Section{Name: "backend s2", Slot: "s2"}) },
-		"the order of the sections changed":           func(s *files.Set) { s.Sections[1], s.Sections[2] = s.Sections[2], s.Sections[1] },
-		"certificate certs/c.pem of Secret c changed": asset("certs/c.pem", "Secret c", "2", true),
-		"certificate certs/d.pem of Secret d added":   asset("certs/d.pem", "Secret d", "2", true),
-		"certificate certs/c.pem of Secret c removed": func(s *files.Set) { s.Assets = table.Table[files.Asset]{} },
-		"the keys added":                              asset("keys.cfg", "", "x", true),
-		"file x.lua added":                            asset("x.lua", "", "x", false),
-		"map more.map added":                          func(s *files.Set) { s.Maps["more.map"] = table.Table[files.Entry]{} },
-		"map sni.map removed":                         func(s *files.Set) { delete(s.Maps, "sni.map") },
-		"server s1/a changed what only a new worker takes": func(s *files.Set) {
+		"global changed":                    func(s *files.Set) { s.Sections[0].Text += "    maxconn 1\n" },
+		"frontend p1 of Gateway a removed":  func(s *files.Set) { s.Sections = []files.Section{s.Sections[0], s.Sections[2]} },
+		"2 slots instead of 1":              func(s *files.Set) { s.Sections = append(s.Sections, files.Section{Name: "backend s2", Slot: "s2"}) },
+		"the order of the sections changed": func(s *files.Set) { s.Sections[1], s.Sections[2] = s.Sections[2], s.Sections[1] },
+		"certificate certs/c.pem of Secret c changed, and is longer than a command": asset("certs/c.pem", "Secret c", strings.Repeat("2", 20_000), true),
+		"file lists/l.list of Gateway a: its first certificate changed":             asset("lists/l.list", "Gateway a", "certs/d.pem\ncerts/c.pem\n", false),
+		"file lists/l.list of Gateway a: its order changed":                         asset("lists/l.list", "Gateway a", "certs/c.pem\ncerts/f.pem\ncerts/e.pem\n", false),
+		"file lists/l.list of Gateway a: it names a certificate twice":              asset("lists/l.list", "Gateway a", "certs/c.pem\ncerts/c.pem x\n", false),
+		"file lists/m.list of Gateway a added":                                      asset("lists/m.list", "Gateway a", "certs/c.pem\n", false),
+		"the keys added":                                                            asset("keys.cfg", "", "x", true),
+		"file x.lua added":                                                          asset("x.lua", "", "x", false),
+		"map more.map added":                                                        func(s *files.Set) { s.Maps["more.map"] = table.Table[files.Entry]{} },
+		"map sni.map removed":                                                       func(s *files.Set) { delete(s.Maps, "sni.map") },
+		"server s1/a changed what only a new one takes": func(s *files.Set) {
 			s.Servers = serversOf(files.Server{Slot: "s1", Name: "a", Address: "127.0.0.1:1", ID: 2, Weight: 1})
 		},
 	} {
 		wanted := base()
 		change(&wanted)
-		if plan := Diff(base(), wanted); !slices.Equal(plan.Reload, []string{want}) || len(plan.Steps) > 0 {
-			t.Errorf("%q and %d steps, want %q", plan.Reload, len(plan.Steps), want)
+		if plan := Diff(base(), wanted); !slices.Equal(plan.needs(), []string{want}) || len(plan.Steps) > 0 {
+			t.Errorf("%q and %d steps, want %q", plan.needs(), len(plan.Steps), want)
 		}
 	}
 	other := base()

@@ -9,11 +9,9 @@ import (
 	"github.com/limpet-gateway/limpet/dataplane/files"
 )
 
-// reloadReasons says what differs between two sets that HAProxy reads only when it starts.
+// reloadReasons says which sections and maps differ between two sets: HAProxy reads them only when it starts.
 func reloadReasons(running, wanted files.Set) []string {
-	reasons := sectionReasons(running.Sections, wanted.Sections)
-	reasons = append(reasons, assetReasons(running, wanted)...)
-	return append(reasons, mapReasons(running, wanted)...)
+	return append(sectionReasons(running.Sections, wanted.Sections), mapReasons(running, wanted)...)
 }
 
 func sectionReasons(running, wanted []files.Section) []string {
@@ -68,38 +66,6 @@ func describe(section files.Section) string {
 		}
 	}
 	return section.Name
-}
-
-func assetReasons(running, wanted files.Set) []string {
-	var reasons []string
-	for _, change := range wanted.Assets.Changes(running.Assets) {
-		what := "changed"
-		asset := change.New
-		switch {
-		case !change.HadOld:
-			what = "added"
-		case !change.HasNew:
-			what, asset = "removed", change.Old
-		case change.Old.Text == change.New.Text:
-			continue
-		}
-		reasons = append(reasons, describeAsset(change.Key, asset)+" "+what)
-	}
-	return summarize(reasons)
-}
-
-func describeAsset(name string, asset files.Asset) string {
-	kind := "file " + name
-	switch {
-	case name == files.KeysFile:
-		kind = "the keys"
-	case asset.Secret:
-		kind = "certificate " + name
-	}
-	if asset.Owner != "" {
-		kind += " of " + asset.Owner
-	}
-	return kind
 }
 
 func mapReasons(running, wanted files.Set) []string {

@@ -11,6 +11,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/dataplane/haproxy"
+	"github.com/limpet-gateway/limpet/internal/table"
 )
 
 // want notes the newest configuration.
@@ -28,24 +29,31 @@ func (d *driver) round(ctx context.Context) (result Result, done bool) {
 	}
 	for {
 		wanted := d.left.set()
-		plan := Diff(d.running, wanted)
+		plan := d.diff(wanted)
 		plan.Reload = append(plan.Reload, d.reasons(err)...)
 		if d.generation == 0 {
-			plan.Reload = []string{"there is no configuration yet"}
+			plan = Plan{Reload: []string{"there is no configuration yet"}}
 		}
-		if len(plan.Reload) == 0 {
+		if moved, err := d.move(plan); err != nil {
+			return d.result(Result{Err: err}), true
+		} else if moved {
+			continue
+		}
+		result.Reasons = plan.needs()
+		if len(result.Reasons) == 0 {
 			d.same = true
-			result.Reasons = nil
-			result.Commands, result.Err = d.run(ctx, plan, wanted)
-			var cannot *needsReloadError
-			if !errors.As(result.Err, &cannot) {
+			err := d.runPlan(ctx, plan, wanted, &result)
+			if isLeftOut(err) {
+				continue // with what is wanted now
+			}
+			if len(result.Reasons) == 0 {
+				result.Err = err
 				return d.result(result), true
 			}
-			plan.Reload, result.Err = cannot.reasons, nil
 		}
-		result.Reasons = plan.Reload
 		if wait := d.ReloadEvery - time.Since(d.reloaded); wait > 0 && d.known {
-			result.Commands, _ = d.runData(ctx, wanted)
+			count, _ := d.runData(ctx, wanted)
+			result.Commands += count
 			return result, false
 		}
 		if !d.leaveOutTaken(wanted) {
@@ -53,6 +61,17 @@ func (d *driver) round(ctx context.Context) (result Result, done bool) {
 			return d.result(result), true
 		}
 	}
+}
+
+// runPlan carries out a plan by commands. The result has reasons when a reload is needed all the same.
+func (d *driver) runPlan(ctx context.Context, plan Plan, wanted files.Set, result *Result) error {
+	count, err := d.run(ctx, plan, wanted)
+	result.Commands += count
+	var cannot *needsReloadError
+	if errors.As(err, &cannot) {
+		result.Reasons, err = cannot.reasons, nil
+	}
+	return err
 }
 
 // reasons for a reload that are not differences; refused is why HAProxy did not start, if it did not.
@@ -216,7 +235,7 @@ func (d *driver) runData(ctx context.Context, wanted files.Set) (int, error) {
 		return 0, nil
 	}
 	data := wanted
-	data.Sections, data.Assets = d.running.Sections, d.running.Assets
+	data.Sections, data.Assets = d.running.Sections, hotAssets(d.running, wanted)
 	data.Maps = maps.Clone(d.running.Maps)
 	for name := range data.Maps {
 		if entries, wanted := wanted.Maps[name]; wanted {
@@ -237,7 +256,19 @@ func (d *driver) runData(ctx context.Context, wanted files.Set) (int, error) {
 		}
 	}
 	data.Servers = edit.Table()
-	return d.run(ctx, Diff(d.running, data), data)
+	return d.run(ctx, d.diff(data), data)
+}
+
+// hotAssets are the running assets with those changes that need neither a reload nor other servers.
+func hotAssets(running, wanted files.Set) table.Table[files.Asset] {
+	edit := running.Assets.Edit()
+	for _, change := range wanted.Assets.Changes(running.Assets) {
+		var p assetPlan
+		if p.add(running, change); change.HasNew && len(p.reasons)+len(p.authorities) == 0 {
+			edit.Set(change.Key, change.New)
+		}
+	}
+	return edit.Table()
 }
 
 func sortedKeys(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }

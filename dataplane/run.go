@@ -19,8 +19,8 @@ func (e *needsReloadError) Error() string { return "a reload is needed: " + join
 // run makes HAProxy serve a set by commands, and returns how many. When HAProxy refuses one, it does not serve what we
 // think: then its state is read again and the rest is done, and if that does not help, a reload does.
 func (d *driver) run(ctx context.Context, plan Plan, wanted files.Set) (int, error) {
-	if len(plan.Reload) > 0 {
-		return 0, &needsReloadError{plan.Reload}
+	if reasons := plan.needs(); len(reasons) > 0 {
+		return 0, &needsReloadError{reasons}
 	}
 	if len(plan.Steps) == 0 {
 		d.running = wanted // owners may differ
@@ -28,12 +28,12 @@ func (d *driver) run(ctx context.Context, plan Plan, wanted files.Set) (int, err
 	}
 	count, err := d.execute(ctx, plan)
 	var rejected *haproxy.RejectedError
-	if errors.As(err, &rejected) {
+	if errors.As(err, &rejected) && !isLeftOut(err) {
 		d.logger.Warn("HAProxy refused a command; reading again what it serves", "error", err)
 		if err = d.observe(ctx); err == nil {
-			plan = Diff(d.running, wanted)
-			if len(plan.Reload) > 0 {
-				return count, &needsReloadError{plan.Reload}
+			plan = d.diff(wanted)
+			if reasons := plan.needs(); len(reasons) > 0 {
+				return count, &needsReloadError{reasons}
 			}
 			var more int
 			more, err = d.execute(ctx, plan)
@@ -45,6 +45,9 @@ func (d *driver) run(ctx context.Context, plan Plan, wanted files.Set) (int, err
 		d.serve(wanted)
 		return count, nil
 	case errors.As(err, &cannot):
+		return count, err
+	case isLeftOut(err):
+		d.serve(d.running) // what came before it is served
 		return count, err
 	case errors.As(err, &rejected):
 		return count, &needsReloadError{[]string{err.Error()}}
@@ -78,7 +81,7 @@ type batch struct {
 func (b *batch) add(ctx context.Context, step Step) error {
 	switch step.Action {
 	case AddServer:
-		return b.addServer(step.Server)
+		return b.addServer(ctx, step.Server)
 	case ChangeServer:
 		b.changeServer(step.Was, step.Server)
 	case RemoveServer:
@@ -96,6 +99,8 @@ func (b *batch) add(ctx context.Context, step Step) error {
 		}
 		b.sent++
 		return b.driver.client.ReplaceMap(ctx, step.Map, entries(step.Content))
+	case PutAsset, RemoveAsset, ListCertificate, UnlistCertificate:
+		return b.asset(ctx, step)
 	}
 	return nil
 }
@@ -137,7 +142,12 @@ func entries(of table.Table[files.Entry]) func(func(haproxy.MapEntry) bool) {
 }
 
 // addServer adds a server, or takes back one that is on its way out.
-func (b *batch) addServer(s files.Server) error {
+func (b *batch) addServer(ctx context.Context, s files.Server) error {
+	for _, name := range s.Files() {
+		if err := b.load(ctx, name); err != nil {
+			return err
+		}
+	}
 	key := files.ServerKey(s.Slot, s.Name)
 	was, leaves := b.driver.leaving[key]
 	if !leaves {

@@ -129,7 +129,7 @@ func (d *driver) leaveOut(owner, words string, loading bool) {
 // bisect finds one owner without whom the rest is taken, where HAProxy's words name nobody. It returns none if it is
 // nobody's fault, or if that would take too many checks.
 func (s *search) bisect(ctx context.Context, cause error) []string {
-	owners := changedOwners(s.left.set(), s.running)
+	owners := slices.DeleteFunc(changedOwners(s.left.set(), s.running), s.left.isRefused)
 	if len(owners) == 0 || s.with(ctx, owners, 0) != nil {
 		return nil
 	}

@@ -112,7 +112,7 @@ func functions() template.FuncMap {
 func (r *Renderer) Render(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
 	frame := frameInput{config.Frame, place.Capacity, place.Cookies, place.Headers}
 	now := &rendered{state: state{config, place}, frame: frame}
-	if r.last == nil {
+	if r.last == nil || !place.Keeps(r.last.state.place) { // a backend that moved is in many entries
 		now.data = (&data{labelled: r.settings.AccessLog != NoAccessLog}).update(state{}, now.state)
 	} else {
 		now.data = r.last.data.update(r.last.state, now.state)

@@ -11,7 +11,8 @@ import "github.com/limpet-gateway/limpet/internal/table"
 type Set struct {
 	// Sections are haproxy.cfg's sections without their servers, in file order. Any difference needs a reload.
 	Sections []Section
-	// Assets are further files that need a reload when they change, by name: Lua, certificates, certificate lists.
+	// Assets are further files by name. Those in the folders that FolderOf knows (certificates, lists of them, CA bundles)
+	// can change while HAProxy runs; others (Lua, keys) need a reload.
 	Assets table.Table[Asset]
 	// Maps are the map files by name ("paths.map"), their entries by key.
 	Maps map[string]table.Table[Entry]

@@ -28,7 +28,7 @@ const (
 //	<dir>/current -> generations/<n>
 //
 // A generation appears as a whole, and current is switched in one step. Only what can be changed at run time (maps,
-// servers, the placement) is rewritten afterwards. A store has one user at a time.
+// servers, certificates and their lists, CA bundles, the placement) is rewritten afterwards. A store has one user at a time.
 type Store struct {
 	dir     string
 	written generation // the last one that was written

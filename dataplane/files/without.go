@@ -9,7 +9,8 @@ import (
 
 // Without returns the set without the sections' lines and the assets of some owners. A section whose first line goes
 // goes as a whole, and with an asset the lines of others that begin with its name. Further are the owners of assets of
-// which nothing is left then: what uses such a file is refused as well. Entries and servers stay as they are.
+// which nothing is left then, and of lines that name one that is gone: what uses such a file is refused as well. Entries and
+// servers stay as they are.
 func (s Set) Without(out func(owner string) bool) (rest Set, further []string) {
 	rest = s
 	rest.Sections = nil
@@ -19,7 +20,32 @@ func (s Set) Without(out func(owner string) bool) (rest Set, further []string) {
 		}
 	}
 	rest.Assets, further = assetsWithout(s.Assets, out)
-	return rest, further
+	return rest, append(further, rest.orphans(s.Assets)...)
+}
+
+// orphans are the owners of lines that name an asset which was in a set of them and is not in this one.
+func (s Set) orphans(before table.Table[Asset]) []string {
+	gone := map[string]bool{}
+	for change := range s.Assets.Diff(before) {
+		if !change.HasNew {
+			gone[change.Key] = true
+		}
+	}
+	var owners []string
+	for _, section := range s.Sections {
+		number := 0
+		for line := range strings.Lines(section.text()) {
+			if owner := section.Owners[number]; len(gone) > 0 && owner != "" && namesAny(line, gone) {
+				owners = append(owners, owner)
+			}
+			number++
+		}
+	}
+	return owners
+}
+
+func namesAny(line string, names map[string]bool) bool {
+	return slices.ContainsFunc(strings.Fields(line), func(word string) bool { return names[word] })
 }
 
 func (s Section) without(out func(owner string) bool) (Section, bool) {

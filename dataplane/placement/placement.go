@@ -3,8 +3,8 @@
 //
 // HAProxy 3.0 cannot add a backend section at run time, so sections are generic slots, declared ahead, and a backend is
 // placed in one when it first appears. A Placement is stored beside the files and is an input of rendering: after a
-// restart every backend is where it was. It must never move a backend that is in use, and never give a slot away while
-// servers of another backend may still be in it.
+// restart every backend is where it was. It must never move a backend that is in use without being asked to, and never give
+// a slot away while servers of another backend may still be in it.
 package placement
 
 import (
@@ -38,6 +38,16 @@ type Placement struct {
 
 // Slot returns the slot of a backend.
 func (p Placement) Slot(backend string) (string, bool) { return p.slots.Get(backend) }
+
+// Keeps tells whether every backend that both have is where it was.
+func (p Placement) Keeps(was Placement) bool {
+	for change := range p.slots.Diff(was.slots) {
+		if change.HadOld && change.HasNew && change.Old != change.New {
+			return false
+		}
+	}
+	return true
+}
 
 // Slots returns all backends with their slots, by backend.
 func (p Placement) Slots() []table.Entry[string] { return p.slots.Sorted() }
@@ -100,6 +110,29 @@ func (p *Placement) take(backend string) string {
 	}
 	p.next++
 	return name(p.next)
+}
+
+// Moved gives the backends of some slots free ones, where their servers can be made anew while those in the old ones finish;
+// the old ones are leaving. It says no, and changes nothing, when there are not enough.
+func (p Placement) Moved(slots map[string]string) (Placement, bool) {
+	var backends []string
+	for _, e := range p.slots.Sorted() {
+		if _, moves := slots[e.Value]; moves {
+			backends = append(backends, e.Key)
+		}
+	}
+	if len(backends) == 0 || len(backends) > len(p.free)+p.Capacity-p.next {
+		return p, false
+	}
+	edit := p.slots.Edit()
+	p.leaving, p.free = maps.Clone(p.leaving), slices.Clone(p.free)
+	for _, backend := range backends {
+		slot, _ := edit.Get(backend)
+		edit.Set(backend, p.take(backend))
+		p.leave(slot, "") // nobody's: should the backend go and come back, its old servers are not taken for it
+	}
+	p.slots = edit.Table()
+	return p, true
 }
 
 func (p *Placement) leave(slot, backend string) {

@@ -146,3 +146,21 @@ func names(n int) []string {
 	}
 	return all
 }
+
+func TestABackendMovesToAFreeSlotAndLeavesItsOldOneToNobody(t *testing.T) {
+	t.Parallel()
+	was := Placement{Capacity: 3}.Update([]string{"a", "b"}, nil)
+	is, moved := was.Moved(map[string]string{"s1": "why"})
+	slot, _ := is.Slot("a")
+	if !moved || slot != "s3" || is.Keeps(was) || !was.Keeps(was) || len(is.Leaving()) != 1 {
+		t.Errorf("a is in %s, %v are leaving", slot, is.Leaving())
+	}
+	if _, moved := is.Moved(map[string]string{"s2": "why"}); moved {
+		t.Error("a backend moved where no slot is free")
+	}
+	// It comes back while its old servers drain: they are not its own.
+	back := is.Update(nil, []string{"a"}).Update([]string{"a"}, nil)
+	if slot, _ := back.Slot("a"); slot != "s3" {
+		t.Errorf("it comes back to %s", slot)
+	}
+}
