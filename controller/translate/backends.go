@@ -179,8 +179,8 @@ func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend 
 		b.Endpoints = n.endpoints(source.Endpoints)
 		b.HTTP2 = b.HTTP2 || source.HTTP2
 		b.TLS = backendTLS(source.TLS, used.certificate)
-		if b.TLS != nil {
-			b.Endpoints = nil // Until the templates render TLS: what must not go in plain text goes nowhere.
+		if b.TLS != nil && len(b.TLS.SubjectAltNames) > 0 {
+			b.Endpoints = nil // Until such names are verified: what must not go to just anyone goes nowhere.
 		}
 	}
 	return b

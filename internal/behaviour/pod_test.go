@@ -2,9 +2,11 @@ package behaviour
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	stdlog "log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,6 +28,9 @@ type pod struct {
 	at            netip.AddrPort
 	// conditions are those in the EndpointSlice; a pod that is gone is in none.
 	ready, serving, terminating, gone bool
+	// tls is what the pod speaks TLS with, http2 that it speaks HTTP/2 alone.
+	tls   *tls.Config
+	http2 bool
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -53,6 +58,9 @@ type echo struct {
 	Body   string
 	// From is the address of the connection.
 	From string
+	// Protocol is what HAProxy speaks to the pod, ServerName the TLS server name that it sends, Client the first name in its
+	// certificate.
+	Protocol, ServerName, Client string
 }
 
 // start makes the pod answer.
@@ -69,11 +77,23 @@ func (p *pod) start(t testing.TB) {
 				p.connections.Add(1)
 			}
 		},
+		Protocols: p.protocols(), ErrorLog: stdlog.New(io.Discard, "", 0),
+	}
+	if p.tls != nil {
+		listener = tls.NewListener(listener, p.tls)
 	}
 	p.mu.Lock()
 	p.server = server
 	p.mu.Unlock()
 	go func() { _ = server.Serve(listener) }()
+}
+
+func (p *pod) protocols() *http.Protocols {
+	all := &http.Protocols{}
+	all.SetHTTP1(!p.http2)
+	all.SetHTTP2(p.http2)
+	all.SetUnencryptedHTTP2(p.http2)
+	return all
 }
 
 // serve answers. The request can ask for lines of the answer's head in X-Reply, as "Cache-Control: max-age=60", for a
@@ -109,8 +129,22 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.NewEncoder(w).Encode(echo{
 		Service: p.service, Pod: p.name, Method: r.Method, URI: r.RequestURI, Host: r.Host, Header: r.Header, Body: string(body),
-		From: r.RemoteAddr,
+		From: r.RemoteAddr, Protocol: r.Proto, ServerName: serverName(r), Client: clientName(r),
 	})
+}
+
+func serverName(r *http.Request) string {
+	if r.TLS == nil {
+		return ""
+	}
+	return r.TLS.ServerName
+}
+
+func clientName(r *http.Request) string {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return ""
+	}
+	return r.TLS.PeerCertificates[0].DNSNames[0]
 }
 
 // upgrade makes the connection one on which everything comes back.

@@ -1,6 +1,7 @@
 package behaviour
 
 import (
+	"crypto/tls"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,10 @@ type service struct {
 	// slices is how many EndpointSlices the pods are spread over, 1 by default.
 	slices int
 	made   int
+	// appProtocol is that of the port; tls and http2 are how its pods speak.
+	appProtocol string
+	tls         *tls.Config
+	http2       bool
 }
 
 // manifest is the Service with its EndpointSlices.
@@ -22,8 +27,8 @@ func (s *service) manifest() string {
 apiVersion: v1
 kind: Service
 metadata: {name: %s}
-spec: {ports: [{name: http, port: 80, targetPort: http}]}
-`, s.name)
+spec: {ports: [{name: http, port: 80, targetPort: http, appProtocol: %q}]}
+`, s.name, s.appProtocol)
 	parts := make([]string, max(1, s.slices))
 	for i, pod := range s.pods {
 		if !pod.gone {
@@ -80,6 +85,7 @@ func (w *World) addPod(t testing.TB, s *service) *pod {
 	s.made++
 	w.addresses++
 	p := newPod(s.name, fmt.Sprintf("%s-%d", s.name, s.made), w.block.address(9+w.addresses))
+	p.tls, p.http2 = s.tls, s.http2
 	p.start(t)
 	w.t.Cleanup(p.stop)
 	s.pods = append(s.pods, p)

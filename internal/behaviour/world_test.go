@@ -1,6 +1,7 @@
 package behaviour
 
 import (
+	"crypto/tls"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -31,6 +32,15 @@ func pods(name string, count int) option {
 		for range count {
 			w.addPod(w.t, s)
 		}
+	}
+}
+
+// speaking gives the World a Service with one pod that speaks HTTP/2 or HTTP/1.1, in TLS if a configuration is given.
+func speaking(name, appProtocol string, http2 bool, config *tls.Config) option {
+	return func(w *World) {
+		s := &service{name: name, appProtocol: appProtocol, http2: http2, tls: config}
+		w.services = append(w.services, s)
+		w.addPod(w.t, s)
 	}
 }
 
