@@ -133,6 +133,9 @@ func filterChanges(base string) []change {
 	var changes []change
 	for _, filter := range []struct{ what, one, other string }{
 		{"RequestHeaderModifier", "requestHeaderModifier: {set: [{name: a, value: b}]}", "requestHeaderModifier: {add: [{name: a, value: c}], remove: [d]}"},
+		{"ResponseHeaderModifier", "responseHeaderModifier: {set: [{name: a, value: b}]}", "responseHeaderModifier: {remove: [d]}"},
+		{"URLRewrite", "urlRewrite: {hostname: a.example}", "urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /b}}"},
+		{"CORS", "cors: {allowOrigins: ['*']}", "cors: {allowOrigins: ['https://*.example'], allowMethods: [PUT], allowCredentials: true, maxAge: 60}"},
 	} {
 		text := func(of string) string { return "{type: " + filter.what + ", " + of + "}" }
 		changes = append(changes, life("`"+filter.what+"`", without, rule(text(filter.one), ""), rule(text(filter.other), ""))...)
