@@ -9,6 +9,7 @@ package graph
 import (
 	"crypto/sha256"
 	"iter"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -169,12 +170,15 @@ type Rule struct {
 	// Backends in the spec's order. Empty without Redirect: 500.
 	Backends []BackendRef
 	Session  *Session
-	// RequestTimeout bounds the time until the answer begins, over all attempts, BackendTimeout that of one attempt; 0 is
-	// no limit.
+	// RequestTimeout bounds the time until the answer begins, over all attempts, BackendTimeout that of one attempt; 0 is none
+	// given, Unlimited is "0s".
 	RequestTimeout, BackendTimeout time.Duration
 	// Retry is nil where only failed connections are tried again.
 	Retry *Retry
 }
+
+// Unlimited is a timeout that is given as none: "0s".
+const Unlimited = time.Duration(math.MaxInt64)
 
 // Reached are the backends that the rule sends requests to, mirrors' included.
 func (r *Rule) Reached() iter.Seq[BackendKey] {

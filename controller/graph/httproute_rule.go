@@ -35,7 +35,8 @@ func (d *ruleDraft) read(index int, routeRefused bool) {
 	d.node.Filters = d.readFilters("filters", d.source.Filters)
 	d.readBackendRefs()
 	d.readFilterLimits()
-	d.readUnbuilt()
+	d.readTimeouts()
+	d.readRetry()
 	d.readSession()
 	if d.problems.any() || routeRefused {
 		d.node = d.node.drop()
@@ -53,15 +54,6 @@ func takeOver(node *Rule, index int, last []*Rule) *Rule {
 		return last[index]
 	}
 	return node
-}
-
-func (d *ruleDraft) readUnbuilt() {
-	if timeouts := d.source.Timeouts; timeouts != nil && (timeouts.Request != nil || timeouts.BackendRequest != nil) {
-		d.refuse("timeouts", "timeouts are not built yet")
-	}
-	if d.source.Retry != nil {
-		d.refuse("retry", "retries are not built yet")
-	}
 }
 
 func (d *ruleDraft) readBackendRefs() {

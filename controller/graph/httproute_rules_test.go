@@ -106,17 +106,74 @@ func TestARouteWhoseRulesAreAllDroppedIsNotAcceptedButHoldsItsPaths(t *testing.T
 }
 
 func TestTheReasonOfAFailedAttachmentComesFirst(t *testing.T) {
-	g := build(t, gateway+routeOf("{name: gw, sectionName: x}", "  rules: [{retry: {}}]\n  hostnames: [A.com]"))
+	g := build(t, gateway+routeOf("{name: gw, sectionName: x}", "  rules: [{retry: {attempts: -1}}]\n  hostnames: [A.com]"))
 	expect(t, g.Routes[0].Parents[0].Conditions, "Accepted=False/NoMatchingParent ResolvedRefs=True/ResolvedRefs", "the route is not valid either")
 }
 
-func TestUnbuiltFieldsOfARule(t *testing.T) {
+func TestTimeouts(t *testing.T) {
 	t.Parallel()
-	runRouteCases(t, []routeCase{
-		{"timeouts are not built", "timeouts: {request: 1s}", unsupported, []string{"spec.rules[0].timeouts"}},
-		{"a backend's timeout is not built", "timeouts: {backendRequest: 1s}", unsupported, nil},
-		{"timeouts that say nothing do no harm", "timeouts: {}", routeOK, nil},
-		{"retry is not built", "retry: {attempts: 1}", unsupported, []string{"spec.rules[0].retry"}},
-		{"backoff is not built", "retry: {backoff: 1s}", unsupported, nil},
-	})
+	for _, test := range []struct{ name, timeouts, want string }{
+		{"nothing given", "{}", "0s 0s"},
+		{"the request's", "{request: 1m30s}", "1m30s 0s"},
+		{"the backend's", "{backendRequest: 500ms}", "0s 500ms"},
+		{"both", "{request: 2s, backendRequest: 2s}", "2s 2s"},
+		{"0s disables the request's", "{request: 0s}", "none 0s"},
+		{"0s disables the backend's", "{backendRequest: 0s}", "0s none"},
+		{"a disabled request bounds no backend", "{request: 0s, backendRequest: 1h}", "none 1h0m0s"},
+		{"a backend without limit within a limited request", "{request: 1s, backendRequest: 0h}", "1s none"},
+		{"a backend's that is longer than the request's", "{request: 1s, backendRequest: 1001ms}", ""},
+		{"no unit", "{request: '10'}", ""},
+		{"a fraction", "{request: 1.5s}", ""},
+		{"a sign", "{backendRequest: -1s}", ""},
+		{"nothing", "{request: ''}", ""},
+		{"a newline", `{request: "1s\n"}`, ""},
+		{"longer than HAProxy can wait", "{request: 577h}", ""},
+		{"six digits", "{request: 100000s}", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := build(t, gateway+shop+routeTo("{timeouts: "+test.timeouts+", backendRefs: [{name: shop, port: 80}]}"))
+			if test.want == "" {
+				expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "spec.rules[0].timeouts.")
+				return
+			}
+			expect(t, g.Routes[0].Parents[0].Conditions, routeOK)
+			got := strings.ReplaceAll(fmt.Sprint(g.rule(t).RequestTimeout, g.rule(t).BackendTimeout), Unlimited.String(), "none")
+			if got != test.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, retry, want string }{
+		{"once by default", "{}", "{1 []}"},
+		{"codes are sorted", "{codes: [503, 500, 429], attempts: 3}", "{3 [429 500 503]}"},
+		{"a code twice is one", "{codes: [503, 503]}", "{1 [503]}"},
+		{"every code that HAProxy can", "{codes: [401, 403, 404, 408, 425, 429, 500, 501, 502, 503, 504]}",
+			"{1 [401 403 404 408 425 429 500 501 502 503 504]}"},
+		{"no attempt needs no code", "{codes: [500], attempts: 0}", "{0 []}"},
+		{"a hundred", "{attempts: 100}", "{100 []}"},
+		{"more", "{attempts: 101}", ""},
+		{"less than none", "{attempts: -1}", ""},
+		{"a code that HAProxy cannot", "{codes: [500, 505]}", ""},
+		{"a code that is no error", "{codes: [200]}", ""},
+		{"backoff", "{backoff: 1s}", ""},
+		{"no backoff at all is backoff", "{backoff: 0s}", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := build(t, gateway+shop+routeTo("{retry: "+test.retry+", backendRefs: [{name: shop, port: 80}]}"))
+			if test.want == "" {
+				expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "spec.rules[0].retry.")
+				return
+			}
+			expect(t, g.Routes[0].Parents[0].Conditions, routeOK)
+			if got := fmt.Sprint(*g.rule(t).Retry); got != test.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
 }

@@ -32,7 +32,7 @@ func (d *ruleDraft) readSession() {
 	}
 	before := len(d.problems)
 	session := &Session{Type: valueOr(source.Type, gatewayv1.CookieBasedSessionPersistence)}
-	session.Absolute = d.readTimeout(source.AbsoluteTimeout)
+	session.Absolute = d.readLimit("absoluteTimeout", source.AbsoluteTimeout)
 	switch session.Type {
 	case gatewayv1.CookieBasedSessionPersistence:
 		if source.Header != nil {
@@ -56,12 +56,11 @@ func (d *ruleDraft) refuseSession(field, format string, args ...any) {
 	d.refuse("sessionPersistence."+field, format, args...)
 }
 
-// readTimeout takes whole seconds: that is how sessions are timed.
-func (d *ruleDraft) readTimeout(source *gatewayv1.Duration) time.Duration {
+// readLimit takes whole seconds: that is how sessions are timed.
+func (d *ruleDraft) readLimit(field string, source *gatewayv1.Duration) time.Duration {
 	if source == nil {
 		return 0
 	}
-	const field = "absoluteTimeout"
 	timeout, valid := parseDuration(string(*source))
 	switch {
 	case !valid:

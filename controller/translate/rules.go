@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -107,7 +108,7 @@ func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Targ
 func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) *model.Rule {
 	made := &model.Rule{
 		ID: key, Owner: r.owner, Display: displayRule(r.source, rule),
-		RequestTimeout: rule.RequestTimeout, BackendTimeout: rule.BackendTimeout,
+		RequestTimeout: timeout(rule.RequestTimeout), BackendTimeout: timeout(rule.BackendTimeout),
 	}
 	if rule.Dropped {
 		made.Split = noBackend()
@@ -118,6 +119,13 @@ func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) 
 		made.Split = r.split(rule, id, m)
 	}
 	return made
+}
+
+func timeout(d time.Duration) time.Duration {
+	if d == graph.Unlimited {
+		return model.Unlimited
+	}
+	return d
 }
 
 // displayRule is how people know a rule: by its route, its place in the spec, and its name if it has one.

@@ -134,7 +134,7 @@ rules:
   backendRefs: [{name: missing, port: 80}]
 - matches: [{path: {value: /refused}}]
   backendRefs: [{name: one, port: 80}]
-  timeouts: {request: 5s}`), pods("one", 1), pods("none", 0))
+  retry: {backoff: 5s}`), pods("one", 1), pods("none", 0))
 	w.check(t, []row{
 		{"the broad one", get("x.example/"), "one"},
 		{"without an endpoint", get("x.example/admin/x"), "503"},

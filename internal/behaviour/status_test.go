@@ -37,7 +37,7 @@ rules:
 - matches: [{path: {value: /all-refused}}]
   backendRefs: [{name: refuses, port: 80}]`)+
 		route("bare", "hostnames: [bare.example]")+
-		route("grpc", "hostnames: [dropped.example]\nrules:\n- backendRefs: [{name: one, port: 80}]\n  retry: {attempts: 3}"),
+		route("grpc", "hostnames: [dropped.example]\nrules:\n- backendRefs: [{name: one, port: 80}]\n  retry: {backoff: 3s}"),
 		pods("one", 1), pods("none", 0), pods("refuses", 2))
 	w.pod("refuses-1").stop()
 	w.pod("refuses-2").stop()

@@ -132,7 +132,7 @@ func TestParentRefsToOneObjectAreDistinctByTheSameFields(t *testing.T) {
 	}
 }
 
-const good, bad = "{matches: [{path: {value: /good}}]}", "{matches: [{path: {value: /bad}}], retry: {attempts: 1}}"
+const good, bad = "{matches: [{path: {value: /good}}]}", "{matches: [{path: {value: /bad}}], retry: {backoff: 1s}}"
 
 func TestPartiallyInvalidIsSetOnlyWhereItIsSo(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ rules:
 	builder := graph.NewBuilder(graph.Options{})
 	translator := newTranslator()
 	for _, step := range []struct{ rule, a, b string }{
-		{"", "shop", "shop"}, {", retry: {}", "shop", "500"}, {"", "shop", "shop"},
+		{"", "shop", "shop"}, {", retry: {backoff: 1s}", "shop", "500"}, {"", "shop", "shop"},
 	} {
 		config := translator.Config(builder.Build(load(t, manifests(step.rule))))
 		if a, b := ask(t, config, "h/a"), ask(t, config, "h/b"); a != step.a || b != step.b {
