@@ -16,6 +16,7 @@ func changedObjects(old, now cluster.Snapshot) []string {
 	var all []string
 	all = appendChanged(all, "GatewayClass", old.GatewayClasses, now.GatewayClasses)
 	all = appendChanged(all, "Gateway", old.Gateways, now.Gateways)
+	all = appendChanged(all, "ListenerSet", old.ListenerSets, now.ListenerSets)
 	all = appendChanged(all, "HTTPRoute", old.HTTPRoutes, now.HTTPRoutes)
 	all = appendChanged(all, "ReferenceGrant", old.ReferenceGrants, now.ReferenceGrants)
 	all = appendChanged(all, "Namespace", old.Namespaces, now.Namespaces)

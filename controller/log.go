@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -53,29 +54,37 @@ func (c *Controller) logListening(now *graph.Graph, leftOut map[model.Owner]stri
 			continue
 		}
 		var all []string
-		for _, listener := range gateway.Listeners {
+		for _, listener := range gateway.AllListeners() {
 			if at := status.Listening(listener, leftOut); listener.Valid && len(at) > 0 {
-				all = append(all, fmt.Sprint(listener.Name, at))
+				all = append(all, fmt.Sprint(listener, at))
 			}
 		}
 		listening[gateway] = strings.Join(all, " ")
 		if was, there := c.listening[gateway]; there && was == listening[gateway] {
 			continue
 		}
-		for _, listener := range gateway.Listeners {
+		for _, listener := range gateway.AllListeners() {
 			if at := status.Listening(listener, leftOut); listener.Valid && len(at) > 0 {
-				c.log.Info("listening", "gateway", gateway.Key().String(), "listener", listener.Name, "addresses", at)
+				c.log.Info("listening", listeningAt(listener, at)...)
 			}
 		}
 	}
 	c.listening = listening
 }
 
+func listeningAt(listener *graph.Listener, at []netip.AddrPort) []any {
+	of := []any{"gateway", listener.Gateway.Key().String(), "listener", listener.Name, "addresses", at}
+	if listener.Set != nil {
+		of = append(of, "set", listener.Set.Key().String())
+	}
+	return of
+}
+
 // logExpired warns once of each certificate whose time is over: the status says so too, but nothing of it fails.
 func (c *Controller) logExpired(now *graph.Graph, at time.Time) {
 	expired := map[*graph.Certificate]bool{}
 	for _, gateway := range now.Gateways {
-		for _, listener := range gateway.Listeners {
+		for _, listener := range gateway.AllListeners() {
 			for _, certificate := range listener.Certificates {
 				if expired[certificate] || !at.After(certificate.NotAfter) {
 					continue

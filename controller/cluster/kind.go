@@ -50,6 +50,7 @@ var (
 		{name: "GatewayClass", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, clusterScoped: true, names: subdomain,
 			decode: typed[gatewayv1.GatewayClass]},
 		{name: "Gateway", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.Gateway]},
+		{name: "ListenerSet", group: gatewayGroup, versions: []string{"v1"}, names: subdomain, decode: typed[gatewayv1.ListenerSet]},
 		{name: "HTTPRoute", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.HTTPRoute]},
 		{name: "ReferenceGrant", group: gatewayGroup, versions: []string{"v1beta1", "v1alpha2", "v1"}, names: subdomain,
 			decode: typed[gatewayv1beta1.ReferenceGrant]},

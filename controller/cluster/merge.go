@@ -123,6 +123,7 @@ func (m *merger) snapshot(old Snapshot) Snapshot {
 	return Snapshot{
 		GatewayClasses:  relist[*gatewayv1.GatewayClass](old.GatewayClasses, byKind["GatewayClass"]),
 		Gateways:        relist[*gatewayv1.Gateway](old.Gateways, byKind["Gateway"]),
+		ListenerSets:    relist[*gatewayv1.ListenerSet](old.ListenerSets, byKind["ListenerSet"]),
 		HTTPRoutes:      relist[*gatewayv1.HTTPRoute](old.HTTPRoutes, byKind["HTTPRoute"]),
 		ReferenceGrants: relist[*gatewayv1beta1.ReferenceGrant](old.ReferenceGrants, byKind["ReferenceGrant"]),
 		Namespaces:      relist[*corev1.Namespace](old.Namespaces, byKind["Namespace"]),
@@ -177,6 +178,7 @@ func reorder(old, others []*unstructured.Unstructured) []*unstructured.Unstructu
 // same says that nothing differs between two snapshots.
 func (s Snapshot) same(other Snapshot) bool {
 	return s.GatewayClasses.Same(other.GatewayClasses) && s.Gateways.Same(other.Gateways) &&
+		s.ListenerSets.Same(other.ListenerSets) &&
 		s.HTTPRoutes.Same(other.HTTPRoutes) && s.ReferenceGrants.Same(other.ReferenceGrants) &&
 		s.Policies.Same(other.Policies) &&
 		s.Namespaces.Same(other.Namespaces) && s.Services.Same(other.Services) &&

@@ -20,6 +20,7 @@ import (
 type Snapshot struct {
 	GatewayClasses  Objects[*gatewayv1.GatewayClass]
 	Gateways        Objects[*gatewayv1.Gateway]
+	ListenerSets    Objects[*gatewayv1.ListenerSet]
 	HTTPRoutes      Objects[*gatewayv1.HTTPRoute]
 	ReferenceGrants Objects[*gatewayv1beta1.ReferenceGrant]
 	Namespaces      Objects[*corev1.Namespace]

@@ -9,13 +9,3 @@ import (
 func PolicyInvalid(generation int64, message string) metav1.Condition {
 	return isFalse(gatewayv1.PolicyConditionAccepted, gatewayv1.PolicyReasonInvalid, generation, message)
 }
-
-// ListenerSetNotAllowed says why a ListenerSet's listeners are not added to its Gateway.
-func ListenerSetNotAllowed(generation int64, message string) metav1.Condition {
-	return isFalse(gatewayv1.ListenerSetConditionAccepted, gatewayv1.ListenerSetReasonNotAllowed, generation, message)
-}
-
-// ListenerSetNotProgrammed says that HAProxy serves nothing of the ListenerSet.
-func ListenerSetNotProgrammed(generation int64, message string) metav1.Condition {
-	return isFalse(gatewayv1.ListenerSetConditionProgrammed, gatewayv1.ListenerSetReasonNotAllowed, generation, message)
-}

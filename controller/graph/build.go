@@ -44,11 +44,17 @@ type Builder struct {
 	gateways  []*Gateway
 	byName    map[types.NamespacedName]*Gateway
 	unclaimed []*Unclaimed
-	policies  *tlsPolicies
-	services  backends
-	others    *others
-	routes    *routes
-	reports   *reports
+	// sets are the ListenerSets of our Gateways, setsByName leads to the same ones. usedNamespaces are those whose labels say
+	// whether a Gateway takes a set.
+	sets           []*ListenerSet
+	setsByName     map[types.NamespacedName]*ListenerSet
+	unclaimedSets  []*Unclaimed
+	usedNamespaces map[string]bool
+	policies       *tlsPolicies
+	services       backends
+	others         *others
+	routes         *routes
+	reports        *reports
 }
 
 // NewBuilder returns a Builder that remembers nothing.
@@ -74,7 +80,6 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	changed = append(changed, b.buildServices(snapshot, policed)...)
 	fresh := newOthers(snapshot.Others, b.others)
 	othersChanged := fresh != b.others
-	changed = append(changed, fresh.changed(b.others)...)
 	b.others = fresh
 	for _, c := range diff(b.last.Namespaces, snapshot.Namespaces) {
 		changed = append(changed, objectKey{kindNamespace, "", c.key().Name})
@@ -82,21 +87,22 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	routeChanges := diff(b.last.HTTPRoutes, snapshot.HTTPRoutes)
 	b.routes.update(b.routeInput(snapshot), routeChanges, changed)
 	if othersChanged || len(changed) > 0 || len(routeChanges) > 0 {
-		b.others.read(&otherInput{gateways: b.byName, listenerSets: b.others.listenerSets, routes: b.routes})
+		b.others.read(&otherInput{gateways: b.byName, sets: b.setsByName, routes: b.routes})
 	}
 	b.report(snapshot, policed)
 	b.last = snapshot
 	return &Graph{
-		Classes: b.classes.ours, Gateways: b.gateways, Routes: b.routes.shown, Others: b.others.nodes,
-		Unclaimed: slices.Concat(b.classes.others, b.unclaimed, b.routes.unclaimed, b.reports.unclaimed, b.others.unclaimed),
-		Reported:  b.reports.shown,
-		backends:  b.services, attached: b.routes.attached,
+		Classes: b.classes.ours, Gateways: b.gateways, ListenerSets: b.sets, Routes: b.routes.shown, Others: b.others.nodes,
+		Unclaimed: slices.Concat(b.classes.others, b.unclaimed, b.unclaimedSets, b.routes.unclaimed, b.reports.unclaimed,
+			b.others.unclaimed),
+		Reported: b.reports.shown,
+		backends: b.services, attached: b.routes.attached,
 	}
 }
 
 func (b *Builder) routeInput(snapshot cluster.Snapshot) *routeInput {
 	return &routeInput{
-		gateways: b.byName, listenerSets: b.others.listenerSets, namespaces: namespaces{snapshot.Namespaces},
+		gateways: b.byName, sets: b.setsByName, namespaces: namespaces{snapshot.Namespaces},
 		references: references{grants: b.grants, services: b.services},
 	}
 }
@@ -119,34 +125,40 @@ func (b *Builder) buildGateways(snapshot cluster.Snapshot, grantsChanged bool) [
 	if classesChanged {
 		b.classes = newClasses(snapshot.GatewayClasses, b.options.ControllerName, b.classes)
 	}
-	gatewaysChanged := len(diff(b.last.Gateways, snapshot.Gateways)) > 0
-	if !classesChanged && !gatewaysChanged && !grantsChanged && !b.usedSecretsChanged(snapshot) && !b.usedConfigMapsChanged(snapshot) {
+	gatewaysChanged := len(diff(b.last.Gateways, snapshot.Gateways))+len(diff(b.last.ListenerSets, snapshot.ListenerSets)) > 0
+	if !classesChanged && !gatewaysChanged && !grantsChanged && !b.usedChanged(snapshot) {
 		return nil
 	}
+	ours := b.ourGateways(snapshot)
 	build := &gatewayBuild{
 		options: b.options, classes: b.classes, grants: b.grants, secrets: snapshot.Secrets, certificates: b.certificates,
+		namespaces: namespaces{snapshot.Namespaces}, sets: b.ourSets(snapshot, ours), usedNamespaces: make(map[string]bool),
 		usedSecrets: make(map[types.NamespacedName]*corev1.Secret),
 		authorities: authorityReader{authorities: b.authorities, grants: b.grants, configMaps: snapshot.ConfigMaps,
 			used: make(map[types.NamespacedName]*corev1.ConfigMap)},
 	}
-	nodes := build.build(b.ourGateways(snapshot))
-	b.usedSecrets = build.usedSecrets
+	nodes, sets := build.build(ours)
+	b.usedSecrets, b.usedNamespaces = build.usedSecrets, build.usedNamespaces
 	b.certificates.keepOnly(b.usedSecrets)
 	b.usedConfigMaps = build.authorities.used
 	b.authorities.keepOnly(b.usedConfigMaps)
-	return b.showGateways(nodes)
+	changed := b.showGateways(nodes)
+	return append(changed, b.showSets(sets)...)
 }
 
-func (b *Builder) usedSecretsChanged(snapshot cluster.Snapshot) bool {
-	return slices.ContainsFunc(diff(b.last.Secrets, snapshot.Secrets), func(c change[*corev1.Secret]) bool {
-		_, used := b.usedSecrets[c.key()]
-		return used
-	})
+// usedChanged says whether anything changed that a Gateway refers to.
+func (b *Builder) usedChanged(snapshot cluster.Snapshot) bool {
+	return changedAny(b.last.Secrets, snapshot.Secrets, b.usedSecrets) ||
+		changedAny(b.last.ConfigMaps, snapshot.ConfigMaps, b.usedConfigMaps) ||
+		slices.ContainsFunc(diff(b.last.Namespaces, snapshot.Namespaces), func(c change[*corev1.Namespace]) bool {
+			return b.usedNamespaces[c.key().Name]
+		})
 }
 
-func (b *Builder) usedConfigMapsChanged(snapshot cluster.Snapshot) bool {
-	return slices.ContainsFunc(diff(b.last.ConfigMaps, snapshot.ConfigMaps), func(c change[*corev1.ConfigMap]) bool {
-		_, used := b.usedConfigMaps[c.key()]
+// changedAny says whether an object of that name changed, came or went.
+func changedAny[T object](was, is cluster.Objects[T], names map[types.NamespacedName]T) bool {
+	return slices.ContainsFunc(diff(was, is), func(c change[T]) bool {
+		_, used := names[c.key()]
 		return used
 	})
 }
@@ -169,6 +181,32 @@ func (b *Builder) ourGateways(snapshot cluster.Snapshot) []*gatewayv1.Gateway {
 	return ours
 }
 
+// ourSets are the ListenerSets by their Gateway, oldest first. It notes those of other Gateways.
+func (b *Builder) ourSets(snapshot cluster.Snapshot, gateways []*gatewayv1.Gateway) map[types.NamespacedName][]*gatewayv1.ListenerSet {
+	ours := make(map[types.NamespacedName][]*gatewayv1.ListenerSet, len(gateways))
+	for _, gateway := range gateways {
+		ours[nameOf(gateway)] = nil
+	}
+	b.unclaimedSets = nil
+	all := snapshot.ListenerSets.All()
+	for i, source := range all {
+		if repeated(all, i) {
+			continue
+		}
+		name, isGateway := parentGateway(source)
+		if _, found := ours[name]; !found || !isGateway {
+			b.unclaimedSets = append(b.unclaimedSets, &Unclaimed{Kind: kindListenerSet, Namespace: source.Namespace, Name: source.Name,
+				Message: "its parentRef does not lead to a Gateway of ours: " + name.String() + "."})
+			continue
+		}
+		ours[name] = append(ours[name], source)
+	}
+	for _, sets := range ours {
+		slices.SortFunc(sets, func(a, b *gatewayv1.ListenerSet) int { return older(a, b) })
+	}
+	return ours
+}
+
 // showGateways takes over the nodes that are equal to those of the last time, and names those that are not.
 func (b *Builder) showGateways(nodes []*Gateway) []objectKey {
 	var changed []objectKey
@@ -188,6 +226,37 @@ func (b *Builder) showGateways(nodes []*Gateway) []objectKey {
 		}
 	}
 	b.gateways, b.byName = nodes, byName
+	return changed
+}
+
+// showSets shows those of the Gateways that are shown: a set that its Gateway does not take is no part of it.
+func (b *Builder) showSets(sets []*ListenerSet) []objectKey {
+	var changed []objectKey
+	byName, taken := make(map[types.NamespacedName]*ListenerSet, len(sets)), make(map[types.NamespacedName]*ListenerSet)
+	for _, gateway := range b.gateways {
+		for _, node := range gateway.Sets {
+			taken[node.Key()] = node
+		}
+	}
+	for i, node := range sets {
+		name, last := node.Key(), b.setsByName[node.Key()]
+		node.Gateway = b.byName[node.Gateway.Key()]
+		if taken[name] != nil {
+			node = taken[name]
+		} else if last != nil && last.Gateway == node.Gateway && reflect.DeepEqual(last, node) {
+			node = last
+		}
+		if node != last {
+			changed = append(changed, objectKey{kindListenerSet, name.Namespace, name.Name})
+		}
+		sets[i], byName[name] = node, node
+	}
+	for name := range b.setsByName {
+		if byName[name] == nil {
+			changed = append(changed, objectKey{kindListenerSet, name.Namespace, name.Name})
+		}
+	}
+	b.sets, b.setsByName = sets, byName
 	return changed
 }
 

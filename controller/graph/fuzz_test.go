@@ -25,7 +25,7 @@ func FuzzBuild(f *testing.F) {
 		withListeners("{name: s, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}") +
 			"\n---\nkind: Secret\nmetadata: {name: cert, namespace: default}\ntype: kubernetes.io/tls\nstringData: {tls.crt: a, tls.key: b}\n",
 		gateway + otherObject("gateway.networking.k8s.io/v1", "GRPCRoute", "{parentRefs: [{name: gw, port: 80}]}") +
-			otherObject("gateway.networking.k8s.io/v1", "ListenerSet", "{parentRef: {name: gw}}") +
+			setOf("set", "{name: gw}", "{name: a, port: 80, protocol: HTTP}") +
 			otherObject("gateway.networking.k8s.io/v1", "BackendTLSPolicy", "{targetRefs: [{kind: Service, name: shop}]}"),
 	} {
 		f.Add([]byte(seed), []byte(sliceOf("a", "IPv4", "{port: 1}", "{addresses: [10.0.0.1], targetRef: {kind: Pod, name: p}}")))
@@ -67,8 +67,13 @@ func check(t *testing.T, g *Graph) {
 			checkRule(t, g, rule)
 		}
 	}
+	for _, set := range g.ListenerSets {
+		checkConditions(t, set.Conditions)
+		for _, listener := range set.Listeners {
+			checkConditions(t, listener.Conditions)
+		}
+	}
 	for _, other := range g.Others {
-		checkConditions(t, other.Conditions)
 		for _, parent := range other.Parents {
 			checkConditions(t, parent.Conditions)
 		}

@@ -21,6 +21,11 @@ type gatewayBuild struct {
 	secrets      cluster.Objects[*corev1.Secret]
 	certificates certificates
 	authorities  authorityReader
+	namespaces   namespaces
+	// sets are the ListenerSets by their Gateway, oldest first.
+	sets map[types.NamespacedName][]*gatewayv1.ListenerSet
+	// usedNamespaces are those whose labels matter.
+	usedNamespaces map[string]bool
 	// usedSecrets are those that were looked up, nil for one that does not exist.
 	usedSecrets map[types.NamespacedName]*corev1.Secret
 }
@@ -32,6 +37,8 @@ type gatewayProblems = problems[gatewayv1.GatewayConditionReason]
 type gatewayDraft struct {
 	node      *Gateway
 	listeners []*listenerDraft
+	// sets are all ListenerSets that refer to it.
+	sets []*setDraft
 	// refused makes it not Accepted, refs says which of its own references are not resolved, unusable which addresses it
 	// does not get, ignored which of its fields are not honoured.
 	refused, refs, unusable gatewayProblems
@@ -41,19 +48,23 @@ type gatewayDraft struct {
 	clientsOf map[gatewayv1.PortNumber]clientsDraft
 }
 
-// build reads all Gateways of our classes, oldest first.
-func (b *gatewayBuild) build(sources []*gatewayv1.Gateway) []*Gateway {
+// build reads all Gateways of our classes, oldest first, with their ListenerSets.
+func (b *gatewayBuild) build(sources []*gatewayv1.Gateway) ([]*Gateway, []*ListenerSet) {
 	drafts := make([]*gatewayDraft, len(sources))
 	for i, source := range sources {
 		drafts[i] = b.newGateway(source)
 	}
 	claimAddresses(drafts)
 	nodes := make([]*Gateway, len(drafts))
+	var sets []*ListenerSet
 	for i, draft := range drafts {
 		draft.finish()
 		nodes[i] = draft.node
+		for _, set := range draft.sets {
+			sets = append(sets, set.node)
+		}
 	}
-	return nodes
+	return nodes, sets
 }
 
 func (b *gatewayBuild) newGateway(source *gatewayv1.Gateway) *gatewayDraft {
@@ -63,6 +74,7 @@ func (b *gatewayBuild) newGateway(source *gatewayv1.Gateway) *gatewayDraft {
 	draft.readAddresses(b.options.DefaultAddress)
 	b.readFrontendTLS(draft)
 	b.readListeners(draft)
+	b.readSets(draft)
 	b.readBackendTLS(draft)
 	draft.readIgnored()
 	return draft
@@ -92,7 +104,7 @@ func (b *gatewayBuild) readListeners(d *gatewayDraft) {
 	}
 	seen := make(map[string]bool)
 	for i := range listeners {
-		draft := b.newListener(d, i)
+		draft := b.newListener(d, nil, &listeners[i])
 		d.listeners = append(d.listeners, draft)
 		d.node.Listeners = append(d.node.Listeners, draft.node)
 		if seen[draft.node.Name] {
@@ -101,7 +113,6 @@ func (b *gatewayBuild) readListeners(d *gatewayDraft) {
 		seen[draft.node.Name] = true
 	}
 	refuseConflicts(d.listeners)
-	findOverlaps(d.listeners)
 }
 
 // readBackendTLS reads the certificate that is shown to backends.
@@ -111,7 +122,7 @@ func (b *gatewayBuild) readBackendTLS(d *gatewayDraft) {
 		return
 	}
 	const field = "spec.tls.backend.clientCertificateRef"
-	certificate, wrong := b.certificate(d.node.Source.Namespace, tls.Backend.ClientCertificateRef)
+	certificate, wrong := b.certificate(referrer{gatewayv1.GroupName, kindGateway, d.node.Source.Namespace}, tls.Backend.ClientCertificateRef)
 	if wrong == nil {
 		d.node.ClientCertificate = certificate
 		return
@@ -126,33 +137,29 @@ func (b *gatewayBuild) readBackendTLS(d *gatewayDraft) {
 // readIgnored notes fields that can be left out without hurting anybody.
 func (d *gatewayDraft) readIgnored() {
 	spec := &d.node.Source.Spec
-	if allowed := spec.AllowedListeners; allowed != nil && allowed.Namespaces != nil {
-		if valueOr(allowed.Namespaces.From, gatewayv1.NamespacesFromNone) != gatewayv1.NamespacesFromNone {
-			d.ignored = append(d.ignored, "spec.allowedListeners: ListenerSets are not served yet")
-		}
-	}
 	if spec.DefaultScope != "" && spec.DefaultScope != gatewayv1.GatewayDefaultScopeNone {
 		d.ignored = append(d.ignored, "spec.defaultScope: default Gateways are not built yet, routes must name the Gateway")
 	}
 }
 
+// accepts says whether anything of the Gateway can be served. That is for its own listeners to say: its ListenerSets change
+// nothing about its conditions (GEP-1713).
+func (d *gatewayDraft) accepts() bool { return !d.refused.any() && servedOf(d.listeners) > 0 }
+
 // finish decides what is served and writes the conditions.
 func (d *gatewayDraft) finish() {
-	served := 0
-	for _, listener := range d.listeners {
-		if listener.served() {
-			served++
-		}
-	}
-	d.node.Valid = served > 0 && !d.refused.any() && !d.unusable.any()
+	d.node.Valid = d.accepts() && !d.unusable.any()
 	for _, listener := range d.listeners {
 		d.finishListener(listener)
 	}
-	d.node.Conditions = d.conditions(served)
+	d.node.Conditions = d.conditions(servedOf(d.listeners))
+	for _, set := range d.sets {
+		d.finishSet(set)
+	}
 }
 
 func (d *gatewayDraft) finishListener(listener *listenerDraft) {
-	generation := d.node.Source.Generation
+	generation := listener.node.Generation()
 	var why problem[gatewayv1.ListenerConditionReason]
 	switch {
 	case !listener.served():
@@ -198,17 +205,17 @@ func (d *gatewayDraft) accepted(generation int64, served int) metav1.Condition {
 	case d.refused.any():
 		return conditions.GatewayNotAccepted(generation, d.refused.reason(), d.refused.text())
 	case served == 0:
-		return conditions.GatewayNotAccepted(generation, gatewayv1.GatewayReasonListenersNotValid, d.listenersNotValid())
+		return conditions.GatewayNotAccepted(generation, gatewayv1.GatewayReasonListenersNotValid, listenersNotValid(d.listeners))
 	case served < len(d.listeners):
-		return conditions.GatewaySomeListenersNotValid(generation, d.listenersNotValid())
+		return conditions.GatewaySomeListenersNotValid(generation, listenersNotValid(d.listeners))
 	}
 	return conditions.GatewayAccepted(generation)
 }
 
 // listenersNotValid says which listeners are conflicted or not valid for another reason, and which are accepted.
-func (d *gatewayDraft) listenersNotValid() string {
+func listenersNotValid(drafts []*listenerDraft) string {
 	var bad, good []string
-	for _, listener := range d.listeners {
+	for _, listener := range drafts {
 		if listener.served() {
 			good = append(good, fmt.Sprintf("%q", listener.node.Name))
 			continue

@@ -69,7 +69,7 @@ func claimAddresses(drafts []*gatewayDraft) {
 		if draft.refused.any() {
 			continue
 		}
-		wanted := draft.claims()
+		wanted := draft.claimsOf(draft.listeners)
 		for _, want := range wanted {
 			if taken := findClaim(claims, want); taken != nil {
 				owner := taken.owner.node
@@ -81,14 +81,41 @@ func claimAddresses(drafts []*gatewayDraft) {
 			claims = append(claims, wanted...)
 		}
 	}
+	for _, draft := range drafts {
+		if !draft.refused.any() && !draft.unusable.any() {
+			claims = draft.claimForSets(claims)
+		}
+	}
 }
 
-// claims are the addresses and ports of all accepted listeners: also of one whose certificate is missing, so that
+// claimForSets comes after the listeners of all Gateways: who may only add a ListenerSet must not take an address from one.
+// A listener whose port is taken is refused alone, for the same reason.
+func (d *gatewayDraft) claimForSets(claims []claim) []claim {
+	for _, set := range d.sets {
+		for _, listener := range set.listeners {
+			if listener.refused.any() {
+				continue
+			}
+			wanted := d.claimsOf([]*listenerDraft{listener})
+			for _, want := range wanted {
+				if taken := findClaim(claims, want); taken != nil && taken.owner != d {
+					listener.refused.add(gatewayv1.ListenerReasonPortUnavailable, "port: %s is in use by another Gateway", want.address)
+				}
+			}
+			if !listener.refused.any() {
+				claims = append(claims, wanted...)
+			}
+		}
+	}
+	return claims
+}
+
+// claimsOf are the addresses and ports of accepted listeners: also of one whose certificate is missing, so that
 // nobody loses an address when the certificate comes.
-func (d *gatewayDraft) claims() []claim {
+func (d *gatewayDraft) claimsOf(listeners []*listenerDraft) []claim {
 	var wanted []claim
 	for _, address := range d.node.Addresses {
-		for _, listener := range d.listeners {
+		for _, listener := range listeners {
 			if listener.refused.any() {
 				continue
 			}

@@ -26,6 +26,8 @@ type Graph struct {
 	Classes []*GatewayClass
 	// Gateways of our classes, oldest first, then by namespace and name.
 	Gateways []*Gateway
+	// ListenerSets of our Gateways, by Gateway, then oldest first, then by namespace and name.
+	ListenerSets []*ListenerSet
 	// Routes are all HTTPRoutes with at least one parentRef to a Gateway of ours, oldest first, then by namespace and name:
 	// the order in which the specification breaks ties.
 	Routes []*Route
@@ -65,6 +67,8 @@ type Gateway struct {
 	Source *gatewayv1.Gateway
 	// Listeners are all of the spec's, in its order.
 	Listeners []*Listener
+	// Sets are the ListenerSets that it allows, in order of precedence.
+	Sets []*ListenerSet
 	// Addresses are those requested that can be used, or the default's.
 	Addresses []netip.Addr
 	// ClientCertificate is shown to backends that ask for one; nil if there is none, or it cannot be used.
@@ -80,11 +84,39 @@ func (g *Gateway) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: g.Source.Namespace, Name: g.Source.Name}
 }
 
+// AllListeners are the Gateway's own and those of its sets, in order of precedence.
+func (g *Gateway) AllListeners() []*Listener {
+	all := slices.Clone(g.Listeners)
+	for _, set := range g.Sets {
+		all = append(all, set.Listeners...)
+	}
+	return all
+}
+
+// ListenerSet adds listeners to a Gateway (GEP-1713).
+type ListenerSet struct {
+	Source *gatewayv1.ListenerSet
+	// Gateway is its parent, also of one that the Gateway does not allow.
+	Gateway *Gateway
+	// Listeners are all of the spec's, in its order; none if the Gateway does not allow the set.
+	Listeners []*Listener
+	// Accepted sets are attached to their Gateway, Valid ones are programmed with it.
+	Accepted, Valid bool
+	// Conditions without Programmed of a valid set, which only applying can tell.
+	Conditions []metav1.Condition
+}
+
+// Key is the set's namespace and name.
+func (s *ListenerSet) Key() types.NamespacedName { return nameOf(s.Source) }
+
 // Listener is one listener of a Gateway.
 type Listener struct {
 	Gateway *Gateway
-	Source  *gatewayv1.Listener
-	Name    string
+	// Set is the ListenerSet that it stands in, nil for one of the Gateway's own.
+	Set *ListenerSet
+	// Source is the spec's, also for one of a set, whose entries have the same fields.
+	Source *gatewayv1.Listener
+	Name   string
 	// Hostname in lower case; "" takes every one.
 	Hostname string
 	// Port as specified, Bind as HAProxy binds it (with the port offset).
@@ -100,7 +132,31 @@ type Listener struct {
 	// Conditions without Programmed of a valid listener.
 	Conditions []metav1.Condition
 
-	allowed allowedRoutes
+	allowed allowedNamespaces
+}
+
+// Namespace is that of the object in which the listener stands.
+func (l *Listener) Namespace() string {
+	if l.Set != nil {
+		return l.Set.Source.Namespace
+	}
+	return l.Gateway.Source.Namespace
+}
+
+// String is the listener in words, unlike every other one's.
+func (l *Listener) String() string {
+	if l.Set != nil {
+		return "ListenerEntry " + l.Set.Key().String() + "/" + l.Name
+	}
+	return "Listener " + l.Gateway.Key().String() + "/" + l.Name
+}
+
+// Generation is that of the object in which the listener stands.
+func (l *Listener) Generation() int64 {
+	if l.Set != nil {
+		return l.Set.Source.Generation
+	}
+	return l.Gateway.Source.Generation
 }
 
 // ClientValidation is what is demanded of clients (GatewayFrontendTLS).
@@ -130,7 +186,7 @@ type Route struct {
 	// only invalid ones.
 	Hostnames  []string
 	NoHostname bool
-	// Parents are the parentRefs that lead to Gateways of ours, in the spec's order.
+	// Parents are the parentRefs that lead to Gateways of ours or to their ListenerSets, in the spec's order.
 	Parents []*RouteParent
 	Rules   []*Rule
 	// TLSBackends are those of its backends that are spoken to in TLS, with the client certificate of the Gateway, if that has
@@ -147,7 +203,7 @@ func (r *Route) Key() types.NamespacedName {
 type RouteParent struct {
 	// Ref is the spec's, verbatim.
 	Ref gatewayv1.ParentReference
-	// Gateway that it leads to.
+	// Gateway that it leads to, or whose ListenerSet it leads to.
 	Gateway *Gateway
 	// Listeners that the route attaches to through this reference; none if it is not accepted.
 	Listeners []*Listener
@@ -379,9 +435,8 @@ type Other struct {
 	Namespace  string
 	Name       string
 	Generation int64
-	// Parents holds the conditions for each parentRef (of a route) or ancestor; Conditions those of the object itself.
-	Parents    []OtherParent
-	Conditions []metav1.Condition
+	// Parents holds the conditions for each parentRef (of a route) or ancestor.
+	Parents []OtherParent
 }
 
 // OtherParent is one parentRef or ancestorRef of an Other.

@@ -63,6 +63,7 @@ spec:
 type objects struct {
 	classes    []*gatewayv1.GatewayClass
 	gateways   []*gatewayv1.Gateway
+	sets       []*gatewayv1.ListenerSet
 	routes     []*gatewayv1.HTTPRoute
 	grants     []*gatewayv1beta1.ReferenceGrant
 	namespaces []*corev1.Namespace
@@ -77,7 +78,7 @@ type objects struct {
 func (o *objects) snapshot() cluster.Snapshot {
 	return cluster.Snapshot{
 		GatewayClasses: cluster.NewObjects(o.classes...), Gateways: cluster.NewObjects(o.gateways...),
-		HTTPRoutes: cluster.NewObjects(o.routes...), ReferenceGrants: cluster.NewObjects(o.grants...),
+		ListenerSets: cluster.NewObjects(o.sets...), HTTPRoutes: cluster.NewObjects(o.routes...), ReferenceGrants: cluster.NewObjects(o.grants...),
 		Namespaces: cluster.NewObjects(o.namespaces...), Services: cluster.NewObjects(o.services...),
 		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...),
 		ConfigMaps: cluster.NewObjects(o.configMaps...), Policies: cluster.NewObjects(o.policies...), Others: o.others,
@@ -95,6 +96,8 @@ func (o *objects) add(document string) error {
 		return decode(document, &o.classes)
 	case "Gateway":
 		return decode(document, &o.gateways)
+	case "ListenerSet":
+		return decode(document, &o.sets)
 	case "HTTPRoute":
 		return decode(document, &o.routes)
 	case "ReferenceGrant":

@@ -38,10 +38,10 @@ type routeState struct {
 
 // routeInput is what routes are read against.
 type routeInput struct {
-	gateways     map[types.NamespacedName]*Gateway
-	listenerSets map[types.NamespacedName]types.NamespacedName
-	namespaces   namespaces
-	references   references
+	gateways   map[types.NamespacedName]*Gateway
+	sets       map[types.NamespacedName]*ListenerSet
+	namespaces namespaces
+	references references
 }
 
 func newRoutes() *routes {

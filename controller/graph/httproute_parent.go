@@ -23,8 +23,9 @@ const (
 type parentDraft struct {
 	ref *gatewayv1.ParentReference
 	key objectKey
-	// gateway is nil if the parent is not ours.
+	// gateway is nil if the parent is not ours. set is the parent itself, if it is not the Gateway.
 	gateway *Gateway
+	set     *ListenerSet
 	needs   []objectKey
 }
 
@@ -34,7 +35,7 @@ func findParents(in *routeInput, source *gatewayv1.HTTPRoute) []parentDraft {
 	for i := range parents {
 		ref := &source.Spec.ParentRefs[i]
 		parents[i] = parentDraft{ref: ref, key: parentKey(source, ref)}
-		parents[i].gateway, parents[i].needs = in.gatewayOf(parents[i].key)
+		parents[i].find(in)
 	}
 	return parents
 }
@@ -47,18 +48,32 @@ func parentKey(source *gatewayv1.HTTPRoute, ref *gatewayv1.ParentReference) obje
 	return objectKey{kind, string(valueOr(ref.Namespace, gatewayv1.Namespace(source.Namespace))), string(ref.Name)}
 }
 
-// gatewayOf returns the Gateway that a parent is, or that a ListenerSet belongs to, and what that depends on.
-func (in *routeInput) gatewayOf(parent objectKey) (*Gateway, []objectKey) {
-	needs := []objectKey{parent}
-	name := types.NamespacedName{Namespace: parent.namespace, Name: parent.name}
-	if owner, found := in.listenerSets[name]; found && parent.kind == kindListenerSet {
-		parent = objectKey{kindGateway, owner.Namespace, owner.Name}
-		needs, name = append(needs, parent), owner
+// find follows the reference to a Gateway, or to a ListenerSet of one.
+func (p *parentDraft) find(in *routeInput) {
+	p.needs = []objectKey{p.key}
+	name := types.NamespacedName{Namespace: p.key.namespace, Name: p.key.name}
+	switch p.key.kind {
+	case kindGateway:
+		p.gateway = in.gateways[name]
+	case kindListenerSet:
+		if p.set = in.sets[name]; p.set != nil {
+			p.gateway = p.set.Gateway
+		}
 	}
-	if parent.kind != kindGateway {
-		return nil, needs
+}
+
+// listeners are those of the parent itself: a reference to a Gateway never means those of its ListenerSets, nor the other
+// way round (GEP-1713).
+func (p *parentDraft) listeners() []*Listener {
+	if p.set != nil {
+		return p.set.Listeners
 	}
-	return in.gateways[name], needs
+	return p.gateway.Listeners
+}
+
+// String is the parent in words.
+func (p *parentDraft) String() string {
+	return fmt.Sprintf("%s %s/%s", p.key.kind, p.key.namespace, p.key.name)
 }
 
 // attach says what comes of a parentRef, and whether the labels of the route's namespace mattered.
@@ -106,28 +121,27 @@ type attachment struct {
 
 // listeners are those that take the route. If none does, the reason is that of the step which left none.
 func (a *attachment) listeners() ([]*Listener, *problem[gatewayv1.RouteConditionReason]) {
-	gateway := a.parent.gateway.Key()
-	if a.parent.key.kind == kindListenerSet {
+	all := a.parent.listeners()
+	if len(all) == 0 && a.parent.set != nil {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingParent,
-			"ListenerSets are not served yet: attach to Gateway " + gateway.String()}
+			a.parent.String() + " adds no listeners to its Gateway: see its conditions"}
 	}
-	matching := filter(a.parent.gateway.Listeners, func(l *Listener) bool { return selects(a.parent.ref, l) })
+	matching := filter(all, func(l *Listener) bool { return selects(a.parent.ref, l) })
 	if len(matching) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingParent,
-			fmt.Sprintf("Gateway %s has no listener%s", gateway, describeRef(a.parent.ref)) +
-				a.describe(", it has ", a.parent.gateway.Listeners)}
+			fmt.Sprintf("%s has no listener%s", a.parent, describeRef(a.parent.ref)) + a.describe(", it has ", all)}
 	}
 	allowed := filter(matching, a.allows)
 	if len(allowed) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNotAllowedByListeners,
-			fmt.Sprintf("no listener of Gateway %s allows HTTPRoutes of namespace %q", gateway, a.source.Namespace) +
+			fmt.Sprintf("no listener of %s allows HTTPRoutes of namespace %q", a.parent, a.source.Namespace) +
 				a.describe(": ", matching)}
 	}
 	shared := filter(allowed, a.sharesHostname)
 	if len(shared) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingListenerHostname,
-			fmt.Sprintf("no hostname of the route (%q) matches one of a listener of Gateway %s",
-				a.source.Spec.Hostnames, gateway) + a.describe(": ", allowed)}
+			fmt.Sprintf("no hostname of the route (%q) matches one of a listener of %s",
+				a.source.Spec.Hostnames, a.parent) + a.describe(": ", allowed)}
 	}
 	return shared, nil
 }
@@ -159,10 +173,9 @@ func describeRef(ref *gatewayv1.ParentReference) string {
 	return text
 }
 
-// describe lists listeners for those who may know: a Gateway that lets no route of a namespace attach is not shown there.
+// describe lists listeners for those who may know: a parent that lets no route of a namespace attach is not shown there.
 func (a *attachment) describe(introduction string, listeners []*Listener) string {
-	owner := a.parent.gateway
-	if owner.Source.Namespace != a.source.Namespace && !slices.ContainsFunc(owner.Listeners, a.permits) {
+	if a.parent.key.namespace != a.source.Namespace && !slices.ContainsFunc(a.parent.listeners(), a.permits) {
 		return ""
 	}
 	if len(listeners) == 0 {

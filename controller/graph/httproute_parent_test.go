@@ -147,12 +147,6 @@ func TestRoutesAreListedOldestFirst(t *testing.T) {
 	}
 }
 
-func TestARouteOfAListenerSetHearsThatItIsNotServed(t *testing.T) {
-	set := "---\nkind: ListenerSet\napiVersion: gateway.networking.k8s.io/v1\nmetadata: {name: set, namespace: default}\nspec: {parentRef: {name: gw}}\n"
-	g := build(t, gateway+set+routeOf("{name: set, kind: ListenerSet}", ""))
-	expect(t, g.Routes[0].Parents[0].Conditions, "Accepted=False/NoMatchingParent ResolvedRefs=True/ResolvedRefs", "ListenerSets are not served yet")
-}
-
 func TestAskingForADefaultGatewayIsReportedAsIgnored(t *testing.T) {
 	g := build(t, gateway+routeOf("{name: gw}", "  useDefaultGateways: All"))
 	expect(t, g.Routes[0].Parents[0].Conditions, routeOK+" limpet.dev/Ignored=True/NotBuilt", "spec.useDefaultGateways")

@@ -2,7 +2,6 @@ package graph
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,19 +17,25 @@ type listenerProblems = problems[gatewayv1.ListenerConditionReason]
 type listenerDraft struct {
 	node    *Listener
 	gateway *gatewayDraft
+	// set is nil for one of the Gateway's own.
+	set *setDraft
 	// refused makes it not Accepted, refs says which references are not resolved, conflict which listeners are not distinct.
 	refused, refs, conflict listenerProblems
 	// overlaps names the TLS listeners that share hostnames with it.
 	overlaps []string
+	// lost says that a listener which comes first has what this one asks for.
+	lost bool
 	// distinguishable listeners have a port, protocol and hostname that can be compared.
 	distinguishable bool
 }
 
-// newListener reads one listener on its own.
-func (b *gatewayBuild) newListener(gateway *gatewayDraft, index int) *listenerDraft {
-	source := &gateway.node.Source.Spec.Listeners[index]
+// newListener reads one listener on its own, of a Gateway or of a set.
+func (b *gatewayBuild) newListener(gateway *gatewayDraft, set *setDraft, source *gatewayv1.Listener) *listenerDraft {
 	node := &Listener{Gateway: gateway.node, Source: source, Name: string(source.Name)}
-	draft := &listenerDraft{node: node, gateway: gateway}
+	if set != nil {
+		node.Set = set.node
+	}
+	draft := &listenerDraft{node: node, gateway: gateway, set: set}
 	if wrong := checkSectionName(node.Name); wrong != "" {
 		draft.refuse("name", "%q %s", node.Name, wrong)
 	}
@@ -142,53 +147,22 @@ func (d *listenerDraft) whyUnserved() problem[gatewayv1.ListenerConditionReason]
 	return why
 }
 
-// refuseConflicts refuses all listeners of a Gateway that cannot be told from another one: the specification forbids
-// choosing a winner.
-func refuseConflicts(drafts []*listenerDraft) {
+// referrer is what the listener's references come from: its own object, so that what is granted to a Gateway is not granted
+// to its ListenerSets, nor the other way round.
+func (d *listenerDraft) referrer() referrer {
+	if d.set != nil {
+		return referrer{gatewayv1.GroupName, kindListenerSet, d.node.Namespace()}
+	}
+	return referrer{gatewayv1.GroupName, kindGateway, d.node.Namespace()}
+}
+
+// servedOf counts the listeners that can be served as far as they know themselves.
+func servedOf(drafts []*listenerDraft) int {
+	served := 0
 	for _, draft := range drafts {
-		for _, other := range drafts {
-			if reason := conflictOf(draft, other); reason != "" {
-				draft.conflict.add(reason, "the listener has the port %d in common with listener %q, which has %s",
-					draft.node.Port, other.node.Name, describe(other))
-			}
+		if draft.served() {
+			served++
 		}
 	}
-	for _, draft := range drafts {
-		if draft.conflict.any() {
-			// First, so that its reason is the condition's.
-			draft.refused = slices.Concat(draft.conflict, draft.refused)
-		}
-	}
-}
-
-func describe(d *listenerDraft) string {
-	if d.node.Hostname == "" {
-		return fmt.Sprintf("protocol %s and no hostname", d.node.Source.Protocol)
-	}
-	return fmt.Sprintf("protocol %s and hostname %q", d.node.Source.Protocol, d.node.Hostname)
-}
-
-// conflictOf says why two listeners are not distinct, if they are not. A port speaks either HTTP or HTTPS.
-func conflictOf(a, b *listenerDraft) gatewayv1.ListenerConditionReason {
-	switch {
-	case a == b || !a.distinguishable || !b.distinguishable || a.node.Port != b.node.Port:
-		return ""
-	case a.node.TLS != b.node.TLS:
-		return gatewayv1.ListenerReasonProtocolConflict
-	case a.node.Hostname == b.node.Hostname:
-		return gatewayv1.ListenerReasonHostnameConflict
-	}
-	return ""
-}
-
-// findOverlaps notes, for each TLS listener, the others on its port that have hostnames in common with it.
-func findOverlaps(drafts []*listenerDraft) {
-	for _, a := range drafts {
-		for _, b := range drafts {
-			if a != b && a.node.TLS && b.node.TLS && a.distinguishable && b.distinguishable &&
-				a.node.Port == b.node.Port && hostnamesIntersect(a.node.Hostname, b.node.Hostname) {
-				a.overlaps = append(a.overlaps, b.node.Name)
-			}
-		}
-	}
+	return served
 }

@@ -96,7 +96,12 @@ func (d *listenerDraft) readClients() {
 	}
 	d.node.Clients = clients.validation
 	for _, wrong := range clients.refs {
-		d.refs.add(gatewayv1.ListenerConditionReason(wrong.reason), "%s.caCertificateRefs%s", clients.field, wrong.message)
+		message := wrong.message
+		if d.node.Namespace() != d.gateway.node.Source.Namespace {
+			// What the Gateway's owner refers to is not for everybody who may add a listener.
+			message = " of Gateway " + d.gateway.node.Key().String() + " are not all valid: see the conditions of its own listeners"
+		}
+		d.refs.add(gatewayv1.ListenerConditionReason(wrong.reason), "%s.caCertificateRefs%s", clients.field, message)
 	}
 	d.refused = append(d.refused, clients.refused...)
 }

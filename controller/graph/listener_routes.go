@@ -6,21 +6,26 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// allowedRoutes is who may attach to a listener.
-type allowedRoutes struct {
+// allowedNamespaces is who may attach to a listener, or to a Gateway.
+type allowedNamespaces struct {
 	from     gatewayv1.FromNamespaces
 	selector labels.Selector
 }
 
 // permits says whether routes of a namespace may attach. Labels are asked for only where they are selected by.
 func (l *Listener) permits(namespace string, labelsOf func() labels.Set) bool {
-	switch l.allowed.from {
+	return l.allowed.permits(l.Namespace(), namespace, labelsOf)
+}
+
+// permits says whether what is in a namespace may attach to what is at home.
+func (a allowedNamespaces) permits(home, namespace string, labelsOf func() labels.Set) bool {
+	switch a.from {
 	case gatewayv1.NamespacesFromAll:
 		return true
 	case gatewayv1.NamespacesFromSame:
-		return namespace == l.Gateway.Source.Namespace
+		return namespace == home
 	case gatewayv1.NamespacesFromSelector:
-		return l.allowed.selector != nil && l.allowed.selector.Matches(labelsOf())
+		return a.selector != nil && a.selector.Matches(labelsOf())
 	}
 	return false
 }

@@ -44,7 +44,7 @@ func (b *gatewayBuild) readCertificates(d *listenerDraft, refs []gatewayv1.Secre
 		return
 	}
 	for i := range refs {
-		certificate, wrong := b.certificate(d.node.Gateway.Source.Namespace, &refs[i])
+		certificate, wrong := b.certificate(d.referrer(), &refs[i])
 		if wrong != nil {
 			// What a certificate is worth has no reason of its own here: whatever cannot be used is invalid.
 			if wrong.reason == conditions.ReasonUnusableCertificate {
@@ -59,18 +59,18 @@ func (b *gatewayBuild) readCertificates(d *listenerDraft, refs []gatewayv1.Secre
 	}
 }
 
-// certificate follows a reference to a Secret of a Gateway in the given namespace.
+// certificate follows a reference to a Secret.
 func (b *gatewayBuild) certificate(
-	namespace string, ref *gatewayv1.SecretObjectReference,
+	from referrer, ref *gatewayv1.SecretObjectReference,
 ) (*Certificate, *problem[gatewayv1.ListenerConditionReason]) {
 	if group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Secret"); group != "" || kind != "Secret" {
 		return nil, invalidCertificate("%s %q in group %q cannot hold a certificate, only a Secret can", kind, ref.Name, group)
 	}
-	target := objectKey{"Secret", string(valueOr(ref.Namespace, gatewayv1.Namespace(namespace))), string(ref.Name)}
-	if !b.grants.permits(referrer{gatewayv1.GroupName, "Gateway", namespace}, target) {
+	target := objectKey{"Secret", string(valueOr(ref.Namespace, gatewayv1.Namespace(from.namespace))), string(ref.Name)}
+	if !b.grants.permits(from, target) {
 		return nil, &problem[gatewayv1.ListenerConditionReason]{gatewayv1.ListenerReasonRefNotPermitted, fmt.Sprintf(
-			"no ReferenceGrant in namespace %q lets Gateways of namespace %q refer to Secret %q",
-			target.namespace, namespace, target.name)}
+			"no ReferenceGrant in namespace %q lets %ss of namespace %q refer to Secret %q",
+			target.namespace, from.kind, from.namespace, target.name)}
 	}
 	name := types.NamespacedName{Namespace: target.namespace, Name: target.name}
 	secret, found := b.secrets.Get(name.Namespace, name.Name)

@@ -23,8 +23,6 @@ type others struct {
 	// list is what the rest was made of.
 	list     []*unstructured.Unstructured
 	relevant []*unstructured.Unstructured
-	// listenerSets leads to the Gateway that each refers to.
-	listenerSets map[types.NamespacedName]types.NamespacedName
 
 	nodes     []*Other
 	last      map[otherKey]*Other
@@ -38,55 +36,23 @@ func newOthers(list []*unstructured.Unstructured, last *others) *others {
 	if len(list) == len(last.list) && (len(list) == 0 || &list[0] == &last.list[0]) {
 		return last
 	}
-	fresh := &others{list: list, last: last.last,
-		listenerSets: make(map[types.NamespacedName]types.NamespacedName)}
+	fresh := &others{list: list, last: last.last}
 	for _, object := range list {
 		if object == nil || !slices.Contains([]string{gatewayv1.GroupName, groupExperimental, groupLimpet}, groupOf(object)) {
 			continue
 		}
 		fresh.relevant = append(fresh.relevant, object)
-		if object.GetKind() == kindListenerSet {
-			owner := refOf(field(object.Object, "spec", "parentRef"))
-			if fresh.listenerSets[nameOf(object)] == (types.NamespacedName{}) && isGateway(owner) {
-				fresh.listenerSets[nameOf(object)] = gatewayName(object.GetNamespace(), owner)
-			}
-		}
 	}
 	return fresh
 }
 
 func groupOf(object *unstructured.Unstructured) string { return object.GroupVersionKind().Group }
 
-// changed names what routes may depend on and what is not the same in both.
-func (o *others) changed(last *others) []objectKey {
-	if o == last {
-		return nil
-	}
-	var keys []objectKey
-	for set := range union(o.listenerSets, last.listenerSets) {
-		if o.listenerSets[set] != last.listenerSets[set] {
-			keys = append(keys, objectKey{kindListenerSet, set.Namespace, set.Name})
-		}
-	}
-	return keys
-}
-
-func union[K comparable, V any](a, b map[K]V) map[K]bool {
-	keys := make(map[K]bool, len(a)+len(b))
-	for key := range a {
-		keys[key] = true
-	}
-	for key := range b {
-		keys[key] = true
-	}
-	return keys
-}
-
 // otherInput is what other objects are read against.
 type otherInput struct {
-	gateways     map[types.NamespacedName]*Gateway
-	listenerSets map[types.NamespacedName]types.NamespacedName
-	routes       *routes
+	gateways map[types.NamespacedName]*Gateway
+	sets     map[types.NamespacedName]*ListenerSet
+	routes   *routes
 }
 
 // read makes the nodes again; those that are equal to the last time's are taken over.
@@ -95,7 +61,7 @@ func (o *others) read(in *otherInput) {
 	o.nodes, o.unclaimed = nil, nil
 	for _, object := range o.relevant {
 		node := in.newOther(object)
-		if len(node.Parents) == 0 && len(node.Conditions) == 0 {
+		if len(node.Parents) == 0 {
 			o.unclaimed = append(o.unclaimed, &Unclaimed{Kind: node.Kind, Namespace: node.Namespace, Name: node.Name,
 				Message: "it has nothing to do with a Gateway of ours; its kind is not served yet."})
 			continue
@@ -120,8 +86,6 @@ func (in *otherInput) newOther(object *unstructured.Unstructured) *Other {
 	parents := entries(field(object.Object, "spec", "parentRefs"))
 	targets := slices.Concat(entries(field(object.Object, "spec", "targetRefs")), entry(field(object.Object, "spec", "targetRef")))
 	switch {
-	case node.Kind == kindListenerSet:
-		in.readListenerSet(node)
 	case len(parents) > 0:
 		in.readParents(node, parents)
 	case len(targets) > 0:
@@ -132,32 +96,34 @@ func (in *otherInput) newOther(object *unstructured.Unstructured) *Other {
 	return node
 }
 
-func (in *otherInput) readListenerSet(node *Other) {
-	owner := in.listenerSets[types.NamespacedName{Namespace: node.Namespace, Name: node.Name}]
-	if in.gateways[owner] == nil {
-		return
-	}
-	message := "ListenerSets are not served yet: add the listeners to Gateway " + owner.String() + "."
-	node.Conditions = append(node.Conditions, conditions.ListenerSetNotAllowed(node.Generation, message),
-		conditions.ListenerSetNotProgrammed(node.Generation, message))
-}
-
 // readParents is for kinds of routes. No listener takes them: the kind is in none's supportedKinds.
 func (in *otherInput) readParents(node *Other, refs []map[string]any) {
 	for _, source := range refs {
 		ref := refOf(source)
-		gateway := in.gateways[gatewayName(node.Namespace, ref)]
-		if !isGateway(ref) || gateway == nil {
+		listeners, parent, ours := in.listenersOf(node.Namespace, ref)
+		if !ours {
 			continue
 		}
 		accepted := conditions.RouteNotAccepted(node.Generation, gatewayv1.RouteReasonNotAllowedByListeners,
 			node.Kind+"s are not served yet: no listener takes them.")
-		if !slices.ContainsFunc(gateway.Listeners, func(l *Listener) bool { return selects(&ref, l) }) {
+		if !slices.ContainsFunc(listeners, func(l *Listener) bool { return selects(&ref, l) }) {
 			accepted = conditions.RouteNotAccepted(node.Generation, gatewayv1.RouteReasonNoMatchingParent,
-				"Gateway "+gateway.Key().String()+" has no listener"+describeRef(&ref)+"; "+node.Kind+"s are not served yet either.")
+				parent+" has no listener"+describeRef(&ref)+"; "+node.Kind+"s are not served yet either.")
 		}
 		node.Parents = append(node.Parents, OtherParent{Ref: ref, Conditions: conditionList(accepted)})
 	}
+}
+
+// listenersOf are those of a parent, with its name; false if it is not ours.
+func (in *otherInput) listenersOf(namespace string, ref gatewayv1.ParentReference) ([]*Listener, string, bool) {
+	name := gatewayName(namespace, ref)
+	if set := in.sets[name]; set != nil && isListenerSet(ref) {
+		return set.Listeners, kindListenerSet + " " + name.String(), true
+	}
+	if gateway := in.gateways[name]; gateway != nil && isGateway(ref) {
+		return gateway.Listeners, kindGateway + " " + name.String(), true
+	}
+	return nil, "", false
 }
 
 // readTargets is for policies: the ancestors are the Gateways of ours that reach a target.

@@ -16,9 +16,6 @@ func showOthers(g *Graph) string {
 		for _, parent := range o.Parents {
 			texts = append(texts, string(parent.Ref.Name)+":"+show(parent.Conditions))
 		}
-		if len(o.Conditions) > 0 {
-			texts = append(texts, show(o.Conditions))
-		}
 		return strings.Join(texts, " ")
 	})
 }
@@ -43,9 +40,6 @@ func TestOtherKindsHearThatTheyAreNotServed(t *testing.T) {
 		{"a route of another Gateway is not ours", otherObject(v1, "GRPCRoute", "{parentRefs: [{name: other}]}"), ""},
 		{"a route of a Service is not ours", otherObject(v1, "GRPCRoute", "{parentRefs: [{group: '', kind: Service, name: gw}]}"), ""},
 		{"a kind of route that is not known yet", otherObject(v1, "QUICRoute", "{parentRefs: [{name: gw}]}"), "QUICRoute/x " + notAllowed},
-		{"a ListenerSet of our Gateway", otherObject(v1, "ListenerSet", "{parentRef: {name: gw}}"),
-			"ListenerSet/x Accepted=False/NotAllowed Programmed=False/NotAllowed"},
-		{"a ListenerSet of another Gateway is not ours", otherObject(v1, "ListenerSet", "{parentRef: {name: other}}"), ""},
 		{"a policy of a Service that no route uses has no ancestor",
 			otherObject(x, "XBackendTrafficPolicy", "{targetRefs: [{group: '', kind: Service, name: bare}]}"), ""},
 		{"an XBackendTrafficPolicy", otherObject(x, "XBackendTrafficPolicy", toShop), "XBackendTrafficPolicy/x " + invalid},

@@ -30,6 +30,7 @@ func equal(t *testing.T, got, want *Graph) {
 	}
 	// The fast way first: only cmp knows that nil and empty are equal here.
 	same := reflect.DeepEqual(got.Gateways, want.Gateways) && reflect.DeepEqual(got.Routes, want.Routes) &&
+		reflect.DeepEqual(got.ListenerSets, want.ListenerSets) &&
 		reflect.DeepEqual(got.Others, want.Others) && reflect.DeepEqual(got.Reported, want.Reported) && reflect.DeepEqual(got.Unclaimed, want.Unclaimed)
 	if !same || !reflect.DeepEqual(got.Classes, want.Classes) {
 		if difference := cmp.Diff(want, got, options); difference != "" {
@@ -37,9 +38,10 @@ func equal(t *testing.T, got, want *Graph) {
 		}
 	}
 	for i := range want.Gateways {
-		for j, listener := range want.Gateways[i].Listeners {
-			if a, b := got.AttachedRoutes(got.Gateways[i].Listeners[j]), want.AttachedRoutes(listener); a != b {
-				t.Fatalf("%s/%s has %d attached routes, want %d", want.Gateways[i].Key(), listener.Name, a, b)
+		listeners := got.Gateways[i].AllListeners()
+		for j, listener := range want.Gateways[i].AllListeners() {
+			if a, b := got.AttachedRoutes(listeners[j]), want.AttachedRoutes(listener); a != b {
+				t.Fatalf("%s has %d attached routes, want %d", listener, a, b)
 			}
 		}
 	}
@@ -128,7 +130,7 @@ func put[T object](w world, all *cluster.Objects[T], object T) {
 }
 
 func (w world) edit(s *cluster.Snapshot) {
-	switch w.IntN(15) {
+	switch w.IntN(17) {
 	case 0:
 		put(w, &s.GatewayClasses, w.class())
 	case 1, 2:
@@ -150,6 +152,8 @@ func (w world) edit(s *cluster.Snapshot) {
 		put(w, &s.Policies, w.policy())
 	case 13:
 		put(w, &s.ConfigMaps, w.configMap())
+	case 14, 15:
+		put(w, &s.ListenerSets, w.set())
 	default:
 		s.Others = w.others(s.Others)
 	}
@@ -168,26 +172,51 @@ func (w world) gateway() *gatewayv1.Gateway {
 	gateway := &gatewayv1.Gateway{ObjectMeta: w.meta("gw", 3)}
 	gateway.Spec.GatewayClassName = gatewayv1.ObjectName(w.pick("c0", "c0", "c1", "c2"))
 	for i := range 1 + w.IntN(4) {
-		from := gatewayv1.FromNamespaces(w.pick("All", "All", "Same", "Selector"))
-		listener := gatewayv1.Listener{
-			Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: int32(80 + w.IntN(3)), Protocol: gatewayv1.ProtocolType(w.pick("HTTP", "HTTP", "HTTPS", "TCP")),
-			AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{
-				From: &from, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}}},
-		}
-		if hostname := gatewayv1.Hostname(w.pick("", "a.com", "*.a.com")); hostname != "" {
-			listener.Hostname = &hostname
-		}
-		if listener.Protocol == "HTTPS" {
-			namespace := gatewayv1.Namespace(w.pick("a", "b"))
-			listener.TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{
-				{Name: gatewayv1.ObjectName(w.pick("x0", "x1")), Namespace: &namespace}}}
-		}
-		gateway.Spec.Listeners = append(gateway.Spec.Listeners, listener)
+		gateway.Spec.Listeners = append(gateway.Spec.Listeners, w.listener(i))
 	}
 	if w.chance(30) {
 		gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: w.pick("10.0.0.1", "0.0.0.0", "x")}}
 	}
+	if w.chance(30) {
+		namespace := gatewayv1.Namespace(w.pick("a", "b"))
+		gateway.Spec.TLS = &gatewayv1.GatewayTLSConfig{Frontend: &gatewayv1.FrontendTLSConfig{Default: gatewayv1.TLSConfig{
+			Validation: &gatewayv1.FrontendTLSValidation{CACertificateRefs: []gatewayv1.ObjectReference{
+				{Kind: "ConfigMap", Name: "ca0", Namespace: &namespace}, {Kind: "ConfigMap", Name: "ca1"}}}}}}
+	}
+	if from := gatewayv1.FromNamespaces(w.pick("All", "Same", "Selector")); w.chance(80) {
+		gateway.Spec.AllowedListeners = &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{
+			From: &from, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}}}
+	}
 	return gateway
+}
+
+// set is called like a Gateway, so that a parentRef of another kind finds it.
+func (w world) set() *gatewayv1.ListenerSet {
+	set := &gatewayv1.ListenerSet{ObjectMeta: w.meta("gw", 3)}
+	namespace := gatewayv1.Namespace(w.pick("a", "b"))
+	set.Spec.ParentRef = gatewayv1.ParentGatewayReference{Name: gatewayv1.ObjectName(fmt.Sprintf("gw%d", w.IntN(3))), Namespace: &namespace}
+	for i := range 1 + w.IntN(3) {
+		set.Spec.Listeners = append(set.Spec.Listeners, gatewayv1.ListenerEntry(w.listener(i)))
+	}
+	return set
+}
+
+func (w world) listener(i int) gatewayv1.Listener {
+	from := gatewayv1.FromNamespaces(w.pick("All", "All", "Same", "Selector"))
+	listener := gatewayv1.Listener{
+		Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: int32(80 + w.IntN(3)), Protocol: gatewayv1.ProtocolType(w.pick("HTTP", "HTTP", "HTTPS", "TCP")),
+		AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{
+			From: &from, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}}},
+	}
+	if hostname := gatewayv1.Hostname(w.pick("", "a.com", "*.a.com", "b.com")); hostname != "" {
+		listener.Hostname = &hostname
+	}
+	if listener.Protocol == "HTTPS" {
+		namespace := gatewayv1.Namespace(w.pick("a", "b"))
+		listener.TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{
+			{Name: gatewayv1.ObjectName(w.pick("x0", "x1")), Namespace: &namespace}}}
+	}
+	return listener
 }
 
 func (w world) route() *gatewayv1.HTTPRoute {
@@ -310,7 +339,7 @@ func (w world) secret() *corev1.Secret {
 
 // others replaces one of some objects without type.
 func (w world) others(all []*unstructured.Unstructured) []*unstructured.Unstructured {
-	kind := w.pick("GRPCRoute", "ListenerSet", "XBackend")
+	kind := w.pick("GRPCRoute", "TCPRoute", "XBackend")
 	fresh := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}}
 	fresh.SetNamespace(w.pick("a", "b"))
 	fresh.SetName(fmt.Sprintf("gw%d", w.IntN(3)))

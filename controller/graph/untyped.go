@@ -94,6 +94,10 @@ func isGateway(ref gatewayv1.ParentReference) bool {
 	return valueOr(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName && valueOr(ref.Kind, kindGateway) == kindGateway
 }
 
+func isListenerSet(ref gatewayv1.ParentReference) bool {
+	return valueOr(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName && valueOr(ref.Kind, "") == kindListenerSet
+}
+
 func gatewayName(namespace string, ref gatewayv1.ParentReference) types.NamespacedName {
 	return types.NamespacedName{
 		Namespace: string(valueOr(ref.Namespace, gatewayv1.Namespace(namespace))), Name: string(ref.Name),

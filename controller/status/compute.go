@@ -40,16 +40,18 @@ func Compute(controllerName string, g *graph.Graph, r Result) []*Update {
 	return NewComputer(controllerName).Compute(g, r)
 }
 
-// Compute returns the status of every object in a Graph, in the Graph's order: classes, Gateways, routes, what is reported by ancestor,
-// others.
+// Compute returns the status of every object in a Graph, in the Graph's order: classes, Gateways, ListenerSets, routes, what is
+// reported by ancestor, others.
 func (c *Computer) Compute(g *graph.Graph, r Result) []*Update {
 	now := memory{
 		classes:  make(map[*graph.GatewayClass]*Update, len(g.Classes)),
 		gateways: make(map[*graph.Gateway]gatewayMemory, len(g.Gateways)),
+		sets:     make(map[*graph.ListenerSet]setMemory, len(g.ListenerSets)),
 		reported: make(map[*graph.Reported]*Update, len(g.Reported)),
 		others:   make(map[*graph.Other]*Update, len(g.Others)),
 	}
-	updates := make([]*Update, 0, len(g.Classes)+len(g.Gateways)+len(g.Routes)+len(g.Reported)+len(g.Others))
+	updates := make([]*Update, 0,
+		len(g.Classes)+len(g.Gateways)+len(g.ListenerSets)+len(g.Routes)+len(g.Reported)+len(g.Others))
 	for _, class := range g.Classes {
 		update := c.last.classes[class]
 		if update == nil {
@@ -65,6 +67,15 @@ func (c *Computer) Compute(g *graph.Graph, r Result) []*Update {
 			memory = gatewayMemory{input, gatewayUpdate(gateway, input)}
 		}
 		now.gateways[gateway] = memory
+		updates = append(updates, memory.update)
+	}
+	for _, set := range g.ListenerSets {
+		input := setInputOf(g, set, now.gateways[set.Gateway], r)
+		memory := c.last.sets[set]
+		if memory.update == nil || !memory.input.equal(input) {
+			memory = setMemory{input, setUpdate(set, input)}
+		}
+		now.sets[set] = memory
 		updates = append(updates, memory.update)
 	}
 	now.routes = c.routes(g, r)
@@ -93,6 +104,7 @@ func (c *Computer) Compute(g *graph.Graph, r Result) []*Update {
 type memory struct {
 	classes  map[*graph.GatewayClass]*Update
 	gateways map[*graph.Gateway]gatewayMemory
+	sets     map[*graph.ListenerSet]setMemory
 	routes   routesMemory
 	reported map[*graph.Reported]*Update
 	others   map[*graph.Other]*Update
@@ -110,8 +122,8 @@ func classUpdate(class *graph.GatewayClass) *Update {
 	}
 }
 
-// set puts a condition in the place of the one of its type, or at the end.
-func set(list []metav1.Condition, c metav1.Condition) []metav1.Condition {
+// withCondition puts a condition in the place of the one of its type, or at the end.
+func withCondition(list []metav1.Condition, c metav1.Condition) []metav1.Condition {
 	for i := range list {
 		if list[i].Type == c.Type {
 			list[i] = c

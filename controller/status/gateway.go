@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -27,16 +26,6 @@ type gatewayInput struct {
 	addresses []netip.Addr
 }
 
-type listenerInput struct {
-	attached int
-	leftOut  string
-	// unbound says which of its addresses cannot be bound, and nowhere that none can.
-	unbound string
-	nowhere bool
-	// expired names the certificates whose time is over.
-	expired string
-}
-
 func (i gatewayInput) equal(o gatewayInput) bool {
 	return i.running == o.running && i.problem == o.problem && i.leftOut == o.leftOut &&
 		slices.Equal(i.listeners, o.listeners) && slices.Equal(i.addresses, o.addresses)
@@ -51,13 +40,7 @@ func gatewayInputOf(g *graph.Graph, gateway *graph.Gateway, r Result) gatewayInp
 		input.leftOut = r.LeftOut[model.Owner("Gateway "+gateway.Key().String())]
 	}
 	for _, listener := range gateway.Listeners {
-		one := listenerInput{attached: g.AttachedRoutes(listener), expired: expired(listener, r.Now)}
-		if len(r.LeftOut) > 0 {
-			one.leftOut = listenerLeftOut(listener, r.LeftOut)
-			one.unbound = unbound(listener, r.LeftOut)
-			one.nowhere = len(boundAddresses(listener, r.LeftOut)) == 0
-		}
-		input.listeners = append(input.listeners, one)
+		input.listeners = append(input.listeners, listenerInputOf(g, listener, r))
 	}
 	input.addresses = servedAddresses(gateway, input.running, r)
 	return input
@@ -76,47 +59,14 @@ func servedAddresses(gateway *graph.Gateway, running bool, r Result) []netip.Add
 		}
 	}
 	var served []netip.Addr
+	listeners := gateway.AllListeners()
 	for _, address := range gateway.Addresses {
 		bound := func(l *graph.Listener) bool { return l.Valid && r.LeftOut[portOwner(l, address)] == "" }
-		if slices.Contains(before, address) && slices.ContainsFunc(gateway.Listeners, bound) {
+		if slices.Contains(before, address) && slices.ContainsFunc(listeners, bound) {
 			served = append(served, address)
 		}
 	}
 	return served
-}
-
-// Listening are the addresses and ports at which a valid listener is served, given what is left out.
-func Listening(listener *graph.Listener, leftOut map[model.Owner]string) []netip.AddrPort {
-	if leftOut[model.Owner("Gateway "+listener.Gateway.Key().String())] != "" || listenerLeftOut(listener, leftOut) != "" {
-		return nil
-	}
-	return boundAddresses(listener, leftOut)
-}
-
-func boundAddresses(listener *graph.Listener, leftOut map[model.Owner]string) []netip.AddrPort {
-	var all []netip.AddrPort
-	for _, address := range listener.Gateway.Addresses {
-		if leftOut[portOwner(listener, address)] == "" {
-			all = append(all, netip.AddrPortFrom(address, listener.Bind))
-		}
-	}
-	return all
-}
-
-// unbound says why addresses of a listener cannot be bound; "" if all are.
-func unbound(listener *graph.Listener, leftOut map[model.Owner]string) string {
-	var all []string
-	for _, address := range listener.Gateway.Addresses {
-		if why := leftOut[portOwner(listener, address)]; why != "" {
-			all = append(all, why)
-		}
-	}
-	return strings.Join(all, "; ")
-}
-
-// portOwner is who an address and port that cannot be bound is left out as.
-func portOwner(listener *graph.Listener, address netip.Addr) model.Owner {
-	return model.Owner("Port " + listener.Gateway.Key().String() + " " + netip.AddrPortFrom(address, listener.Bind).String())
 }
 
 // runs says whether the running Graph has the Gateway as it is in the latest one.
@@ -124,24 +74,11 @@ func runs(running, latest *graph.Graph, gateway *graph.Gateway) bool {
 	return running != nil && (running == latest || slices.Contains(running.Gateways, gateway))
 }
 
-// listenerLeftOut is what HAProxy refused of a listener: one of its certificates, or the listener itself.
-func listenerLeftOut(listener *graph.Listener, leftOut map[model.Owner]string) string {
-	for _, certificate := range listener.Certificates {
-		if why := leftOut[model.Owner("Secret "+certificate.Secret.String())]; why != "" {
-			return "Secret " + certificate.Secret.String() + ": " + why
-		}
-	}
-	if listener.Clients != nil {
-		source := listener.Clients.Authority.Source
-		if why := leftOut[model.Owner(source)]; why != "" {
-			return source + ": " + why
-		}
-	}
-	return leftOut[model.Owner("Listener "+listener.Gateway.Key().String()+"/"+listener.Name)]
-}
-
 func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {
-	state := &gatewayv1.GatewayStatus{Conditions: gatewayConditions(gateway, input), Listeners: []gatewayv1.ListenerStatus{}}
+	attached := attachedSets(gateway)
+	state := &gatewayv1.GatewayStatus{
+		Conditions: gatewayConditions(gateway, input), Listeners: []gatewayv1.ListenerStatus{}, AttachedListenerSets: &attached,
+	}
 	if gateway.Valid {
 		state.Addresses = addresses(input.addresses)
 	}
@@ -157,6 +94,17 @@ func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {
 		Object: Object{gatewayv1.GroupVersion.String(), "Gateway", gateway.Source.Namespace, gateway.Source.Name},
 		Status: Status{Gateway: state},
 	}
+}
+
+// attachedSets counts the ListenerSets that are accepted.
+func attachedSets(gateway *graph.Gateway) int32 {
+	var attached int32
+	for _, set := range gateway.Sets {
+		if set.Accepted {
+			attached++
+		}
+	}
+	return attached
 }
 
 func addresses(bound []netip.Addr) []gatewayv1.GatewayStatusAddress {
@@ -178,41 +126,41 @@ func gatewayConditions(gateway *graph.Gateway, input gatewayInput) []metav1.Cond
 	generation := gateway.Source.Generation
 	switch {
 	case !input.running:
-		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonPending, pending(input.problem)))
+		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonPending, pending(input.problem)))
 	case input.leftOut != "":
-		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, refused(input.leftOut)))
+		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, refused(input.leftOut)))
 	}
-	out := notServed(gateway, input)
+	out := notServed(gateway.Listeners, input.listeners)
 	lost := len(gateway.Source.Spec.Addresses) > 0 && len(input.addresses) < len(gateway.Addresses)
 	switch {
 	case (lost || out.all) && out.unbound != "":
-		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonAddressNotUsable, out.unbound))
+		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonAddressNotUsable, out.unbound))
 	case out.all:
-		return set(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, "None of its listeners is served. "+out.why))
+		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, "None of its listeners is served. "+out.why))
 	}
 	programmed := conditions.GatewayProgrammed(generation)
 	if out.why != "" {
 		programmed.Message = "HAProxy serves the Gateway in part. " + out.why
 	}
-	return set(list, programmed)
+	return withCondition(list, programmed)
 }
 
-// outcome is what is not served of a Gateway's valid listeners.
+// outcome is what is not served of valid listeners.
 type outcome struct {
 	all     bool
 	why     string // by listener
 	unbound string // addresses, each said once
 }
 
-func notServed(gateway *graph.Gateway, input gatewayInput) outcome {
+func notServed(listeners []*graph.Listener, inputs []listenerInput) outcome {
 	var why, unbound []string
 	valid, served := 0, 0
-	for i, listener := range gateway.Listeners {
+	for i, listener := range listeners {
 		if !listener.Valid {
 			continue
 		}
 		valid++
-		one := input.listeners[i]
+		one := inputs[i]
 		if one.leftOut == "" && !one.nowhere {
 			served++
 		}
@@ -224,59 +172,6 @@ func notServed(gateway *graph.Gateway, input gatewayInput) outcome {
 		}
 	}
 	return outcome{valid > 0 && served == 0, strings.Join(why, " "), strings.Join(unbound, "; ")}
-}
-
-// why says what is not served of a listener; "" if all is.
-func (i listenerInput) why() string {
-	if i.leftOut != "" {
-		return refused(i.leftOut)
-	}
-	return i.unbound
-}
-
-func listenerConditions(listener *graph.Listener, of gatewayInput, input listenerInput) []metav1.Condition {
-	list := slices.Clone(listener.Conditions)
-	if !listener.Valid || !listener.Gateway.Valid {
-		return withProgrammed(list, listener)
-	}
-	generation, why := listener.Gateway.Source.Generation, input.why()
-	if of.leftOut != "" {
-		why = refused(of.leftOut)
-	}
-	switch {
-	case !of.running:
-		return set(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonPending, pending(of.problem)))
-	case why != "":
-		return set(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonInvalid, why))
-	default:
-		return set(list, conditions.ListenerProgrammed(generation, input.expired))
-	}
-}
-
-// expired is a warning for the certificates of a listener whose time is over, which are served all the same; "" if none is.
-func expired(listener *graph.Listener, now time.Time) string {
-	var all []string
-	for _, certificate := range listener.Certificates {
-		if !now.IsZero() && now.After(certificate.NotAfter) {
-			all = append(all, "The certificate in Secret "+certificate.Secret.String()+" expired on "+
-				certificate.NotAfter.UTC().Format(time.DateOnly)+": it is served all the same, replace it.")
-		}
-	}
-	return strings.Join(all, " ")
-}
-
-// withProgrammed sees to it that a listener that is not served says so, also where the reason lies with its Gateway.
-func withProgrammed(list []metav1.Condition, listener *graph.Listener) []metav1.Condition {
-	kind := string(gatewayv1.ListenerConditionProgrammed)
-	if _, there := find(list, kind); there {
-		return list
-	}
-	message := "The listener is not valid."
-	if of, there := find(listener.Gateway.Conditions, kind); there && listener.Valid {
-		message = "The Gateway is not programmed: " + of.Message
-	}
-	generation := listener.Gateway.Source.Generation
-	return append(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonInvalid, message))
 }
 
 func pending(problem string) string {

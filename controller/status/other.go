@@ -12,12 +12,9 @@ import (
 // otherUpdate is for kinds that Limpet does not serve: the status has the form that the kind's has.
 func (c *Computer) otherUpdate(other *graph.Other) *Update {
 	update := &Update{Object: Object{other.APIVersion, other.Kind, other.Namespace, other.Name}}
-	switch {
-	case len(other.Parents) == 0:
-		update.Status.Set = &gatewayv1.ListenerSetStatus{Conditions: slices.Clone(other.Conditions)}
-	case strings.HasSuffix(other.Kind, "Route"):
+	if strings.HasSuffix(other.Kind, "Route") {
 		update.Status.Route = c.routeStatus(other.Parents)
-	default:
+	} else {
 		update.Status.Policy = c.policyStatus(other.Parents)
 	}
 	return update

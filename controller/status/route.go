@@ -111,5 +111,5 @@ func routeConditions(of []metav1.Condition, generation int64, leftOut string) []
 	if already, there := find(list, string(gatewayv1.RouteConditionPartiallyInvalid)); there {
 		leftOut = strings.TrimPrefix(already.Message, "Dropped Rule: ") + " " + leftOut
 	}
-	return set(list, conditions.RoutePartiallyInvalid(generation, leftOut))
+	return withCondition(list, conditions.RoutePartiallyInvalid(generation, leftOut))
 }

@@ -119,7 +119,7 @@ func compareObjects(a, b Object) int {
 }
 
 func rank(kind string) int {
-	kinds := []string{"GatewayClass", "Gateway", "HTTPRoute", kind}
+	kinds := []string{"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", kind}
 	return slices.Index(kinds, kind)
 }
 

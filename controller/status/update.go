@@ -92,7 +92,11 @@ func (u *Update) Sections() []Section {
 		}
 		return sections
 	default:
-		return []Section{{Conditions: s.Set.Conditions}}
+		sections := []Section{{Conditions: s.Set.Conditions}}
+		for _, listener := range s.Set.Listeners {
+			sections = append(sections, Section{"listener " + string(listener.Name), listener.Conditions})
+		}
+		return sections
 	}
 }
 

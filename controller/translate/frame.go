@@ -59,10 +59,10 @@ type gatewayPort struct {
 // portsOf groups a Gateway's valid listeners by port, in the order of the ports.
 //
 // Listeners that share a port speak one protocol and have hostnames of their own; the graph sees to that. Were it not so,
-// the first of the spec would count: a plain listener's routes must never be served on another one's TLS port.
+// the first would count: a plain listener's routes must never be served on another one's TLS port.
 func portsOf(gateway *graph.Gateway) []gatewayPort {
 	var ports []gatewayPort
-	for _, listener := range gateway.Listeners {
+	for _, listener := range gateway.AllListeners() {
 		if !listener.Valid {
 			continue
 		}
@@ -90,20 +90,20 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 			Address: address,
 			Bind:    p.listeners[0].Bind,
 			Public:  p.number,
-			Servers: p.servers(gateway, address),
+			Servers: p.servers(address),
 			Clients: p.clients(),
 		})
 	}
 	return ports
 }
 
-func (p gatewayPort) servers(gateway *graph.Gateway, address netip.Addr) []model.TLSServer {
+func (p gatewayPort) servers(address netip.Addr) []model.TLSServer {
 	var servers []model.TLSServer
 	for _, listener := range p.listeners {
 		if listener.TLS {
 			servers = append(servers, model.TLSServer{
-				ID:           tlsServerID(gateway.Key(), address.String(), listener.Name),
-				Owner:        listenerOwner(gateway.Key(), listener.Name),
+				ID:           tlsServerID(nameOf(listener), address.String()),
+				Owner:        model.Owner(listener.String()),
 				Hostname:     listener.Hostname,
 				Certificates: certificateIDs(listener),
 			})

@@ -41,8 +41,8 @@ func TestTLSListenersAreServersOfTheirPort(t *testing.T) {
 	key, address := w.gateways[0].Key(), w.gateways[0].Addresses[0].String()
 	ids := certificateIDs(w.gateways[0].Listeners[0])
 	want := []model.TLSServer{
-		{ID: tlsServerID(key, address, "443-a.ex.com"), Owner: "Listener default/gw/443-a.ex.com", Hostname: "a.ex.com", Certificates: ids},
-		{ID: tlsServerID(key, address, "443-"), Owner: "Listener default/gw/443-", Certificates: ids[:1]},
+		{ID: tlsServerID(listenerName{gateway: key, listener: "443-a.ex.com"}, address), Owner: "Listener default/gw/443-a.ex.com", Hostname: "a.ex.com", Certificates: ids},
+		{ID: tlsServerID(listenerName{gateway: key, listener: "443-"}, address), Owner: "Listener default/gw/443-", Certificates: ids[:1]},
 	}
 	if len(frame.Ports) != 1 || !frame.Ports[0].TLS() {
 		t.Fatalf("ports are %+v, want one with TLS", frame.Ports)

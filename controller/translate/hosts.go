@@ -26,9 +26,18 @@ type listeners struct {
 	fresh bool
 }
 
+// listenerName is what a listener is known by: its Gateway, its ListenerSet if it stands in one, and its own name there.
 type listenerName struct {
-	gateway  types.NamespacedName
-	listener string
+	gateway, set types.NamespacedName
+	listener     string
+}
+
+func nameOf(source *graph.Listener) listenerName {
+	name := listenerName{gateway: source.Gateway.Key(), listener: source.Name}
+	if source.Set != nil {
+		name.set = source.Set.Key()
+	}
+	return name
 }
 
 type listener struct {
@@ -61,13 +70,13 @@ func (ls *listeners) addPort(gateway *graph.Gateway, port gatewayPort) {
 	peers := map[string]*listener{}
 	for _, source := range port.listeners {
 		l := &listener{
-			name: listenerName{gateway.Key(), source.Name}, hostname: source.Hostname,
+			name: nameOf(source), hostname: source.Hostname,
 			peers: peers, hosts: map[string]*virtualHost{},
 		}
 		for _, address := range gateway.Addresses {
 			at := place{port: portID(gateway.Key(), address.String(), port.number)}
 			if source.TLS {
-				at.server = tlsServerID(gateway.Key(), address.String(), source.Name)
+				at.server = tlsServerID(l.name, address.String())
 			}
 			l.places = append(l.places, at)
 		}
@@ -105,8 +114,7 @@ func (ls *listeners) of(source *graph.Route) []*listener {
 	var all []*listener
 	for _, parent := range source.Parents {
 		for _, attached := range slices.Concat(parent.Listeners, parent.Blocked) {
-			name := listenerName{attached.Gateway.Key(), attached.Name}
-			if l := ls.byName[name]; l != nil {
+			if l := ls.byName[nameOf(attached)]; l != nil {
 				all = append(all, l)
 			}
 		}
@@ -176,7 +184,7 @@ func (l *listener) host(hostname string) *virtualHost {
 }
 
 func (l *listener) hostID(hostname string) string {
-	return virtualHostID(l.name.gateway, l.name.listener, hostname)
+	return virtualHostID(l.name, hostname)
 }
 
 // governs says that no listener on the port is more specific for a pattern that l covers.

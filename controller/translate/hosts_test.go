@@ -197,8 +197,8 @@ func TestAPatternLeadsToTheMostSpecificVirtualHostThatCoversIt(t *testing.T) {
 	w.route("wild", "*.b.c", to("wild"))
 	w.route("exact", "a.b.c", to("exact"))
 	config := w.config(testTranslator())
-	key := w.gateways[0].Key()
-	wild, narrow := virtualHostID(key, "80-a.b.c", "*.b.c"), virtualHostID(key, "80-a.b.c", "a.b.c")
+	name := listenerName{gateway: w.gateways[0].Key(), listener: "80-a.b.c"}
+	wild, narrow := virtualHostID(name, "*.b.c"), virtualHostID(name, "a.b.c")
 
 	host, _ := config.Hosts.Get(model.HostKey(portOf("gw", 80), "a.b.c"))
 	if config.Hosts.Len() != 1 || host == nil || host.VirtualHost != narrow {

@@ -55,8 +55,18 @@ func portID(gateway types.NamespacedName, address string, port uint16) string {
 }
 
 // tlsServerID differs by address too: a Gateway with two has each listener on both.
-func tlsServerID(gateway types.NamespacedName, address, listener string) string {
-	return "t" + digest("tls", gateway.Namespace, gateway.Name, address, listener)
+func tlsServerID(listener listenerName, address string) string {
+	parts := append([]string{"tls", listener.gateway.Namespace, listener.gateway.Name, address}, listener.ownParts()...)
+	return "t" + digest(parts...)
+}
+
+// ownParts are the listener's name within its Gateway. What stands in a set has more parts than a Gateway's own, and so is
+// never called the same.
+func (n listenerName) ownParts() []string {
+	if n.set == (types.NamespacedName{}) {
+		return []string{n.listener}
+	}
+	return []string{"set", n.set.Namespace, n.set.Name, n.listener}
 }
 
 func certificateID(secret types.NamespacedName) string {
@@ -66,8 +76,9 @@ func certificateID(secret types.NamespacedName) string {
 func authorityID(source *graph.Authority) string { return digest("authority", source.Source) }
 
 // virtualHostID has the same length for all, and so none is the beginning of another: that keeps their path keys apart.
-func virtualHostID(gateway types.NamespacedName, listener, hostname string) string {
-	return "v" + digest("host", gateway.Namespace, gateway.Name, listener, hostname)
+func virtualHostID(listener listenerName, hostname string) string {
+	parts := append([]string{"host", listener.gateway.Namespace, listener.gateway.Name}, listener.ownParts()...)
+	return "v" + digest(append(parts, hostname)...)
 }
 
 func gatewayOwner(gateway types.NamespacedName) model.Owner {
@@ -77,11 +88,6 @@ func gatewayOwner(gateway types.NamespacedName) model.Owner {
 // portOwner is one address and port of a Gateway: what cannot be bound leaves the others in place.
 func portOwner(gateway types.NamespacedName, address netip.Addr, bind uint16) model.Owner {
 	return model.Owner("Port " + gateway.String() + " " + netip.AddrPortFrom(address, bind).String())
-}
-
-// listenerOwner is the listener alone: what is refused of it leaves the Gateway's others in place.
-func listenerOwner(gateway types.NamespacedName, listener string) model.Owner {
-	return model.Owner("Listener " + gateway.String() + "/" + listener)
 }
 
 func secretOwner(secret types.NamespacedName) model.Owner {
