@@ -75,9 +75,8 @@ func runs(running, latest *graph.Graph, gateway *graph.Gateway) bool {
 }
 
 func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {
-	attached := attachedSets(gateway)
 	state := &gatewayv1.GatewayStatus{
-		Conditions: gatewayConditions(gateway, input), Listeners: []gatewayv1.ListenerStatus{}, AttachedListenerSets: &attached,
+		Conditions: gatewayConditions(gateway, input), Listeners: []gatewayv1.ListenerStatus{}, AttachedListenerSets: attachedSets(gateway),
 	}
 	if gateway.Valid {
 		state.Addresses = addresses(input.addresses)
@@ -96,12 +95,15 @@ func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {
 	}
 }
 
-// attachedSets counts the ListenerSets that are accepted.
-func attachedSets(gateway *graph.Gateway) int32 {
-	var attached int32
+// attachedSets counts the ListenerSets that are accepted, for a Gateway that speaks of them at all.
+func attachedSets(gateway *graph.Gateway) *int32 {
+	if gateway.Source.Spec.AllowedListeners == nil {
+		return nil
+	}
+	attached := new(int32)
 	for _, set := range gateway.Sets {
 		if set.Accepted {
-			attached++
+			*attached++
 		}
 	}
 	return attached
