@@ -176,8 +176,14 @@ func (w *World) condition(t testing.TB, object, kind string) metav1.Condition {
 // listenerCondition is a condition of one listener of a Gateway.
 func (w *World) listenerCondition(t testing.TB, gateway, listener, kind string) metav1.Condition {
 	t.Helper()
+	return w.listenerConditionOf(t, "Gateway default/"+gateway, listener, kind)
+}
+
+// listenerConditionOf is a condition of one listener of a Gateway or ListenerSet.
+func (w *World) listenerConditionOf(t testing.TB, object, listener, kind string) metav1.Condition {
+	t.Helper()
 	for _, update := range w.limpet.status {
-		if update.Object.String() != "Gateway default/"+gateway {
+		if update.Object.String() != object {
 			continue
 		}
 		for _, section := range update.Sections() {
@@ -188,7 +194,7 @@ func (w *World) listenerCondition(t testing.TB, gateway, listener, kind string) 
 			}
 		}
 	}
-	t.Fatalf("listener %s of %s has no condition %s", listener, gateway, kind)
+	t.Fatalf("listener %s of %s has no condition %s", listener, object, kind)
 	return metav1.Condition{}
 }
 
