@@ -310,6 +310,8 @@ func TestRoutesAttachToTheirParentAlone(t *testing.T) {
 		setOf("red/closed", "{name: closed, namespace: default}", "{name: a, port: 80, protocol: HTTP}") +
 		gatewayWith("closed", "listeners: [{name: http, port: 99, protocol: HTTP}]")
 	for _, test := range []struct{ name, namespace, ref, want, attached string }{
+		{"a hostname must be in common", "red", "{kind: ListenerSet, name: set, sectionName: a}], hostnames: [other.com",
+			"Accepted=False/NoMatchingListenerHostname ResolvedRefs=True/ResolvedRefs", ""},
 		{"a route of the set has all its listeners", "red", "{kind: ListenerSet, name: set}", routeOK, "ListenerEntry red/set/a ListenerEntry red/set/gw"},
 		{"a route of the Gateway has its own alone", "red", "{name: gw, namespace: default}", routeOK, "Listener default/gw/gw"},
 		{"a section is one of the set", "red", "{kind: ListenerSet, name: set, sectionName: gw}", routeOK, "ListenerEntry red/set/gw"},

@@ -36,8 +36,9 @@ type Config struct {
 }
 
 // Owner names what a piece of configuration comes from, as "HTTPRoute default/shop"; a condition about the piece belongs
-// there. A listener is "Listener default/gw/https", or "ListenerEntry default/set/https" if it stands in a ListenerSet, and one address and port of a Gateway is
-// "Port default/gw 127.0.0.1:8080": what cannot be had of a Gateway leaves the rest of it in place.
+// there. A listener is "Listener default/gw/https", or "ListenerEntry default/set/https" if it stands in a ListenerSet, and
+// one address and port of a Gateway is "Port default/gw 127.0.0.1:8080": what cannot be had of a Gateway leaves the rest of it
+// in place.
 type Owner string
 
 // Frame is what HAProxy reads only at start: ports, certificates, limits.

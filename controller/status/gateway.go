@@ -138,7 +138,8 @@ func gatewayConditions(gateway *graph.Gateway, input gatewayInput) []metav1.Cond
 	case (lost || out.all) && out.unbound != "":
 		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonAddressNotUsable, out.unbound))
 	case out.all:
-		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, "None of its listeners is served. "+out.why))
+		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid,
+			"None of its listeners is served. "+out.why))
 	}
 	programmed := conditions.GatewayProgrammed(generation)
 	if out.why != "" {

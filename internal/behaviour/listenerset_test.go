@@ -63,7 +63,9 @@ func twoSets() string {
 			"hostnames: [a.ex.com, a.blue.org]\nrules:\n- matches: [{path: {value: /both}}]\n  backendRefs: [{name: both, port: 80}]")
 }
 
-func twoSetsPods() []option { return []option{pods("gateway", 1), pods("red", 1), pods("blue", 1), pods("both", 1)} }
+func twoSetsPods() []option {
+	return []option{pods("gateway", 1), pods("red", 1), pods("blue", 1), pods("both", 1)}
+}
 
 func TestListenerSetsAreServedBesideTheirGateway(t *testing.T) {
 	t.Parallel()

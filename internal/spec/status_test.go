@@ -164,6 +164,13 @@ var unlisted = map[string]string{
 	"ListenerConditionAccepted ProtocolConflict":   "as HostnameConflict",
 	"ListenerConditionProgrammed HostnameConflict": "as HostnameConflict",
 	"ListenerConditionProgrammed ProtocolConflict": "as HostnameConflict",
+
+	"ListenerEntryConditionAccepted HostnameConflict":   "is what the upstream tests want",
+	"ListenerEntryConditionAccepted ProtocolConflict":   "as HostnameConflict",
+	"ListenerEntryConditionProgrammed HostnameConflict": "as HostnameConflict",
+	"ListenerEntryConditionProgrammed ProtocolConflict": "as HostnameConflict",
+	"ListenerEntryConditionAccepted UnsupportedValue":   "a constant of the API, made for listeners of Gateways",
+	"ListenerSetConditionProgrammed NotAllowed":         "is what the upstream tests want",
 }
 
 // TestStatusesKeepTheRulesOfConditions looks at the status of every object in the specification's own examples, and of
@@ -189,7 +196,13 @@ func TestStatusesKeepTheRulesOfConditions(t *testing.T) {
 func checkConditions(t *testing.T, update *status.Update, section status.Section, reasons map[string][]string) {
 	t.Helper()
 	prefix := map[string]string{"Gateway": "GatewayCondition", "HTTPRoute": "RouteCondition"}[update.Kind]
-	if strings.HasPrefix(section.Name, "listener ") {
+	inListener := strings.HasPrefix(section.Name, "listener ")
+	switch {
+	case update.Kind == "ListenerSet" && inListener:
+		prefix = "ListenerEntryCondition"
+	case update.Kind == "ListenerSet":
+		prefix = "ListenerSetCondition"
+	case inListener:
 		prefix = "ListenerCondition"
 	}
 	seen := map[string]bool{}
@@ -212,8 +225,11 @@ func checkConditions(t *testing.T, update *status.Update, section status.Section
 			t.Errorf("%s, %s: %s=%s has the reason %s, which is none of %q", update.Object, section.Name, c.Type, c.Status, c.Reason, reasons[constant])
 		}
 	}
-	if prefix == "GatewayCondition" || prefix == "ListenerCondition" {
+	if prefix != "" && prefix != "RouteCondition" {
 		for _, kind := range []string{accepted, programme, "ResolvedRefs"} {
+			if prefix == "ListenerSetCondition" && kind == "ResolvedRefs" {
+				continue
+			}
 			if !seen[kind] {
 				t.Errorf("%s, %s: there is no condition %s", update.Object, section.Name, kind)
 			}
@@ -290,7 +306,16 @@ func everythingWrong() string {
 		"{name: tls-a, port: 443, protocol: HTTPS, hostname: a.com, tls: {certificateRefs: [{name: gone}]}}",
 		"{name: tls-b, port: 443, protocol: HTTPS, hostname: '*.com', tls: {certificateRefs: [{name: x, namespace: other}]}}",
 	}
-	text += gateway("gw", listeners...) + gateway("younger", http80) + gateway("none", "{name: tcp, port: 83, protocol: TCP}")
+	text += strings.Replace(gateway("gw", listeners...), "listeners:", "allowedListeners: {namespaces: {from: Same}}, listeners:", 1) + gateway("younger", http80) + gateway("none", "{name: tcp, port: 83, protocol: TCP}")
+	for i, set := range []string{
+		"{parentRef: {name: gw}, listeners: [{name: a, port: 80, protocol: HTTP, hostname: set.com}, {name: b, port: 80, protocol: HTTP}]}",
+		"{parentRef: {name: gw}, listeners: [" + strings.Join(listeners, ", ") + "]}", "{parentRef: {name: gw}, listeners: []}",
+		"{parentRef: {name: gw}, listeners: [{name: a, port: 81, protocol: HTTPS}]}",
+		"{parentRef: {name: younger}, listeners: [{name: a, port: 80, protocol: HTTP}]}",
+		"{parentRef: {name: none}, listeners: [{name: a, port: 80, protocol: HTTP}]}",
+	} {
+		text += fmt.Sprintf("---\napiVersion: gateway.networking.k8s.io/v1\nkind: ListenerSet\nmetadata: {name: set%d}\nspec: %s\n", i, set)
+	}
 	for i, more := range []string{
 		"addresses: [{type: Hostname, value: a.com}]", "addresses: [{value: 10.0.0.300}]", "defaultScope: All",
 		"infrastructure: {parametersRef: {group: g, kind: K, name: p}}", "tls: {backend: {clientCertificateRef: {name: gone}}}",
@@ -337,5 +362,21 @@ func TestAnAddressThatCannotBeBoundIsReported(t *testing.T) {
 		if got := condition(list, programme); got.Status != "False" || !strings.Contains(got.Message, "192.0.2.1") {
 			t.Errorf("%s has %s=%s/%s: %s", what, got.Type, got.Status, got.Reason, got.Message)
 		}
+	}
+}
+
+func TestAConflictedEntrysPortIsNotBound(t *testing.T) {
+	t.Parallel()
+	open := strings.Replace(gateway("gw", http80, "{name: b, port: 81, protocol: HTTP}"), "listeners:", "allowedListeners: {namespaces: {from: Same}}, listeners:", 1)
+	set := func(name, listener string) string {
+		return fmt.Sprintf("---\napiVersion: gateway.networking.k8s.io/v1\nkind: ListenerSet\nmetadata: {name: %s}\nspec: {parentRef: {name: gw}, listeners: [%s]}\n", name, listener)
+	}
+	config := translated(t, class+open+set("a", "{name: one, port: 82, protocol: HTTP}, {name: two, port: 82, protocol: HTTP}, {name: three, port: 83, protocol: HTTP}"))
+	var bound []uint16
+	for _, port := range config.Frame.Ports {
+		bound = append(bound, port.Public)
+	}
+	if !slices.Equal(bound, []uint16{80, 81, 83}) {
+		t.Errorf("ports %v are bound, want 80, 81 and 83", bound)
 	}
 }
