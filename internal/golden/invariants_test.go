@@ -332,7 +332,7 @@ func (o outcome) checkServers(t testing.TB) {
 func (o outcome) checkAssets(t testing.TB) {
 	t.Helper()
 	for _, e := range o.preview.Set.Assets.Sorted() {
-		if !regexp.MustCompile(`^([a-z]+\.lua|keys\.cfg|certs/[a-z2-7]+\.pem|lists/t[a-z2-7]+\.list)$`).MatchString(e.Key) {
+		if !regexp.MustCompile(`^([a-z]+\.lua|keys\.cfg|(certs|cas)/[a-z2-7]+\.pem|lists/t[a-z2-7]+\.list)$`).MatchString(e.Key) {
 			t.Fatalf("a file named %q", e.Key)
 		}
 		if secret := strings.HasPrefix(e.Key, "certs/") || e.Key == "keys.cfg"; secret != e.Value.Secret {
