@@ -241,7 +241,7 @@ end
 -- somebody else sets one; the first proven one counts, as browsers send the most specific first (RFC 6265, 5.4).
 core.register_fetches("token", function(txn)
   local session = parsed_session(txn:get_var("txn.params"))
-  if session.carrier == "header" then return txn.f:req_fhdr(session.name) end
+  if session.carrier == "header" then return txn.sf:req_fhdr(session.name) end
   for _, value in ipairs(tokens(txn, session)) do
     if proven(txn, value, session.scope) then return value end
   end
