@@ -37,6 +37,8 @@ type request struct {
 	tls  bool
 	sni  string
 	alpn []string
+	// client is what the client shows if it is asked for a certificate.
+	client *shower
 	// patience is how long the client waits, 10 s by default.
 	patience time.Duration
 }
@@ -173,6 +175,9 @@ func (w *World) dial(ctx context.Context, r request) (net.Conn, error) {
 // config takes every certificate: tests look at which one came.
 func (r request) config() *tls.Config {
 	config := &tls.Config{ServerName: r.sni, NextProtos: r.alpn, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
+	if r.client != nil {
+		config.GetClientCertificate = r.client.show
+	}
 	switch r.sni {
 	case "":
 		config.ServerName, _, _ = strings.Cut(r.host, ":")
