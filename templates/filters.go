@@ -3,6 +3,7 @@ package templates
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/limpet-gateway/limpet/controller/model"
@@ -109,7 +110,7 @@ func redirectText(r *model.Redirect) string {
 
 // filters writes the steps of the rule and the share under a hash of them, or nothing: "-".
 func (w *ruleWriter) filters(share model.Filters) string {
-	list := steps(w.rule.Filters, share)
+	list := append(steps(w.rule.Filters, share), w.mirrors(share)...)
 	if len(list) == 0 {
 		return "-"
 	}
@@ -120,4 +121,17 @@ func (w *ruleWriter) filters(share model.Filters) string {
 		w.line(filtersMap, name+"."+strconv.Itoa(i+1), text)
 	}
 	return name
+}
+
+// mirrors are steps too, which the inner side of the hop reads.
+func (w *ruleWriter) mirrors(share model.Filters) []string {
+	var list []string
+	for _, mirror := range slices.Concat(w.rule.Filters.Mirrors, share.Mirrors) {
+		to, err := slot(mirror.Backend, w.place)
+		if err != nil {
+			w.err = err
+		}
+		list = append(list, step('t', to, fmt.Sprintf("%d/%d", mirror.Numerator, mirror.Denominator)))
+	}
+	return list
 }

@@ -76,6 +76,11 @@ local read = {
   o = function(list, _, origin) add_origin(list.cors, origin) end,
   m = function(list, _, method) table.insert(list.cors.methods, method) end,
   n = function(list, _, name) table.insert(list.cors.headers, name) end,
+  t = function(list, slot, share)
+    local numerator, denominator = share:match("^(%d+)/(%d+)$")
+    list.mirrors = list.mirrors or {}
+    table.insert(list.mirrors, { slot = slot, numerator = tonumber(numerator), denominator = tonumber(denominator) })
+  end,
   e = function(list, _, name) table.insert(list.cors.expose, name) end,
 }
 for _, operation in ipairs({ "s", "a", "d" }) do
@@ -97,6 +102,8 @@ local list_of = shared.kept(function(name)
   list.answers = list.cors or #list.response > 0
   return list, bytes
 end)
+
+filters.list_of = list_of
 
 -- CORS -----------------------------------------------------------------------------------------------------------------
 

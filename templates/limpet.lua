@@ -3,6 +3,7 @@
 
 local shared  = require("shared")
 local filters = require("filters")
+require("mirror")
 
 local kept, split_fields, header_value = shared.kept, shared.split_fields, shared.header_value
 

@@ -195,22 +195,29 @@ func (w *ruleWriter) share(share model.Share) string {
 		backend, session = share.Session.Backend, share.Session.ID
 		w.line(sessionsMap, session, sessionLine(share.Session))
 	}
-	section, limits := w.way(to)
+	section, limits := w.way(to, share)
 	return strings.Join([]string{section, backend, session, limits, w.filters(share.Filters)}, ";")
 }
 
 // way is the section that a request goes to, and its limits: "<attempt>", or for the hop to a slot
 // "<attempt>:<deadline>:<slot>".
-func (w *ruleWriter) way(to string) (section, limits string) {
-	attempt := milliseconds(w.rule.BackendTimeout)
-	if w.rule.RequestTimeout == model.Unlimited && w.rule.BackendTimeout == 0 {
-		attempt = milliseconds(model.Unlimited)
+func (w *ruleWriter) way(to string, share model.Share) (section, limits string) {
+	attempt, deadline := milliseconds(w.rule.BackendTimeout), milliseconds(w.rule.RequestTimeout)
+	if w.rule.RequestTimeout == model.Unlimited {
+		deadline = "-"
+		if w.rule.BackendTimeout == 0 {
+			attempt = milliseconds(model.Unlimited)
+		}
 	}
-	deadline := milliseconds(w.rule.RequestTimeout)
-	if w.rule.RequestTimeout == model.Unlimited || deadline == "-" || to == invalid {
-		return to, attempt
+	switch {
+	case to == invalid:
+		return to, "-"
+	case len(w.rule.Filters.Mirrors)+len(share.Filters.Mirrors) > 0:
+		return mirrorName, attempt + ":" + deadline + ":" + to
+	case deadline != "-":
+		return hopName, attempt + ":" + deadline + ":" + to
 	}
-	return hopName, attempt + ":" + deadline + ":" + to
+	return to, attempt
 }
 
 // milliseconds are at least one, because HAProxy takes 0 for no limit; "-" is none.

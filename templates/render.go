@@ -173,10 +173,30 @@ type portView struct {
 	Verify string
 }
 
-// hopName is the backend that leads through HAProxy once more.
-const hopName = "limpet-hop"
+// hopName and mirrorName are the backends that lead through HAProxy once more.
+const (
+	hopName    = "limpet-hop"
+	mirrorName = "limpet-mirror"
+)
 
-type hopView struct{ Name, Socket string }
+type hopView struct {
+	Name, Socket string
+	// Mirrors are sent from here, by the socket Copies.
+	Mirrors bool
+	Copies  string
+}
+
+func (r *Renderer) hops() []hopView {
+	return []hopView{
+		{Name: hopName, Socket: r.socket("hop")},
+		{Name: mirrorName, Socket: r.socket("mirror"), Mirrors: true, Copies: r.socket("copies")},
+	}
+}
+
+// socket is an abstract one that nobody but this HAProxy connects to.
+func (r *Renderer) socket(name string) string {
+	return fmt.Sprintf("abns@limpet-%s-%s", r.settings.Instance, name)
+}
 
 type serverView struct{ ID, Internal, List string }
 
@@ -186,9 +206,13 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 	w.add("defaults", "", nil)
 	w.add("routing", "", r.routing(in))
 	w.add("health", "", r.settings)
-	hop := hopView{hopName, fmt.Sprintf("abns@limpet-%s-hop", r.settings.Instance)}
-	w.add("hop", "", hop)
-	w.add("inner", "", hop)
+	for _, hop := range r.hops() {
+		w.add("hop", "", hop)
+		w.add("inner", "", hop)
+		if hop.Mirrors {
+			w.add("copies", "", hop)
+		}
+	}
 	for _, port := range in.frame.Ports {
 		view := r.port(port)
 		if !port.TLS() {
@@ -233,7 +257,7 @@ func (r *Renderer) port(port model.Port) portView {
 	for _, server := range port.Servers {
 		view.Servers = append(view.Servers, serverView{
 			ID:       server.ID,
-			Internal: fmt.Sprintf("abns@limpet-%s-%s", r.settings.Instance, server.ID),
+			Internal: r.socket(server.ID),
 			List:     listFile(server),
 		})
 	}

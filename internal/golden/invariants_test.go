@@ -296,7 +296,7 @@ func (r references) record(text string) {
 }
 
 // aStep is one step of a list of filters.
-var aStep = regexp.MustCompile(`^([saSA][^= ]+=.+|[dD][^= ]+=|h=[^ ;]+|p(full|\d+)=[^ ;]*|c\d+=(true|false)|[omne]=[^ ;]+|` +
+var aStep = regexp.MustCompile(`^([saSA][^= ]+=.+|[dD][^= ]+=|h=[^ ;]+|p(full|\d+)=[^ ;]*|c\d+=(true|false)|[omne]=[^ ;]+|ts\d+=\d+/\d+|` +
 	`r=30[12378]\|(-|https?)\|[^|]*\|(-|listener|\d+)\|(-|full|\d+)\|[^|]*);$`)
 
 func (r references) filters(name string) {

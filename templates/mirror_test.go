@@ -1,0 +1,269 @@
+package templates
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/internal/table"
+)
+
+// listener is a backend that remembers what it was asked, in one line each.
+type listener struct {
+	mu    sync.Mutex
+	heard []string
+}
+
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	sum := md5.New()
+	n, _ := io.Copy(sum, r.Body)
+	header := r.Header.Clone()
+	header.Del("Content-Length")
+	header.Del("Host") // over HTTP/2 HAProxy says it twice
+	var fields bytes.Buffer
+	_ = header.Write(&fields)
+	l.mu.Lock()
+	l.heard = append(l.heard, fmt.Sprintf("%s %s %s %d %x\n%s", r.Method, r.RequestURI, r.Host, n, sum.Sum(nil), fields.String()))
+	l.mu.Unlock()
+	_, _ = io.WriteString(w, "heard")
+}
+
+func (l *listener) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.heard)
+}
+
+func (l *listener) start(t testing.TB) netip.AddrPort {
+	t.Helper()
+	server := httptest.NewServer(l)
+	t.Cleanup(server.Close)
+	return netip.MustParseAddrPort(server.Listener.Addr().String())
+}
+
+func mirrored(id, backend string, mirrors ...model.Mirror) *model.Rule {
+	return to(id, backend, model.Filters{Mirrors: mirrors})
+}
+
+func TestMirrorsHearWhatTheBackendHears(t *testing.T) {
+	port := freePort(t)
+	var backendSide, copySide, second listener
+	rule := mirrored("r", "main", model.Mirror{Backend: "copy", Numerator: 1, Denominator: 1}, model.Mirror{Backend: "two", Numerator: 1, Denominator: 1})
+	rule.Filters.Rewrite = &model.Rewrite{Host: "inner.example", ReplacePrefix: true, Prefix: "/r", Path: "/new"}
+	rule.Filters.Request = &model.HeaderChange{Set: []model.Header{{Name: "X-Set", Value: "v"}}}
+	rule.RequestTimeout, rule.BackendTimeout = 5*time.Second, 4*time.Second
+	run(t, serving(port, []table.Entry[*model.Backend]{
+		backend("main", backendSide.start(t)), backend("copy", copySide.start(t)), http2Backend("two", h2c(t, second.ServeHTTP)),
+	}, rule))
+	ask := func(client *http.Client, method, path string, body io.Reader) {
+		req, err := http.NewRequestWithContext(context.Background(), method, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header["X-Many"] = []string{"1", "2", "3"}
+		req.Header.Set("Limpet-Slot", "s9")
+		if method == "DELETE" {
+			req.Header.Set("User-Agent", "") // Go sends none then.
+			req.Header.Set("Accept", "text/plain")
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := io.ReadAll(res.Body); res.StatusCode != 200 || (method != "HEAD" && string(text) != "heard") {
+			t.Errorf("%s %s: %d %q", method, path, res.StatusCode, text)
+		}
+		_ = res.Body.Close()
+	}
+	asked := 0
+	for _, client := range clients() {
+		for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS", "PATCH"} {
+			ask(client, method, "/r/a%2Fb?q=1&r=%20", nil)
+			asked++
+		}
+		for _, size := range []int{1, 5_000, 100_000, 1 << 20} {
+			body := bytes.Repeat([]byte("mirror\x00\r\n"), size/9+1)[:size]
+			ask(client, "POST", "/r?length", bytes.NewReader(body))
+			ask(client, "PUT", "/r?chunks", io.MultiReader(bytes.NewReader(body)))
+			asked += 2
+		}
+	}
+	within(t, 5*time.Second, func() bool { return len(copySide.all()) == asked && len(second.all()) == asked })
+	sorted := func(l *listener) []string { return slices.Sorted(slices.Values(l.all())) }
+	if diff := cmp.Diff(sorted(&backendSide), sorted(&copySide)); diff != "" {
+		t.Errorf("(-backend +copy)\n%.4000s", diff)
+	}
+	if diff := cmp.Diff(sorted(&backendSide), sorted(&second)); diff != "" {
+		t.Errorf("(-backend +copy over HTTP/2)\n%.4000s", diff)
+	}
+	for _, text := range copySide.all() {
+		if strings.Contains(strings.ToLower(text), "limpet") || !strings.Contains(text, " inner.example ") || !strings.Contains(text, "X-Set: v\r\n") {
+			t.Fatalf("a copy: %s", text)
+		}
+	}
+}
+
+func TestAShareOfRequestsIsMirrored(t *testing.T) {
+	port := freePort(t)
+	var main, fifth, share listener
+	rule := mirrored("r", "main", model.Mirror{Backend: "fifth", Numerator: 20, Denominator: 100}, model.Mirror{Backend: "never", Numerator: 0, Denominator: 100})
+	rule.Split = []model.Share{{Weight: 1, Backend: "main", Filters: model.Filters{Mirrors: []model.Mirror{{Backend: "share", Numerator: 1, Denominator: 1}}}}, {Weight: 1, Backend: "main"}}
+	var never listener
+	run(t, serving(port, []table.Entry[*model.Backend]{
+		backend("main", main.start(t)), backend("fifth", fifth.start(t)), backend("share", share.start(t)), backend("never", never.start(t)),
+	}, rule))
+	const n = 2000
+	for range n {
+		if got := send(t, port, "GET", "/r", nil); got.status != 200 {
+			t.Fatal(got)
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	near := func(what string, got int, p float64) {
+		if bound := 5 * math.Sqrt(n*p*(1-p)); math.Abs(float64(got)-n*p) > bound {
+			t.Errorf("%s: %d of %d, want %.0f within %.0f", what, got, n, n*p, bound)
+		}
+	}
+	near("a fifth", len(fifth.all()), 0.2)
+	near("a share's own mirror", len(share.all()), 0.5)
+	if len(main.all()) != n || len(never.all()) != 0 {
+		t.Errorf("the backend heard %d, the mirror of nothing %d", len(main.all()), len(never.all()))
+	}
+}
+
+// residentKB is the memory of the HAProxy that runs in a folder.
+func residentKB(t testing.TB, dir string) int {
+	t.Helper()
+	pid, err := os.ReadFile(dir + "/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%s/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, resident int
+	if _, err := fmt.Sscan(string(text), &all, &resident); err != nil {
+		t.Fatal(err)
+	}
+	return resident * os.Getpagesize() / 1024
+}
+
+func TestATargetThatHangsOrIsDeadCostsNothing(t *testing.T) {
+	port := freePort(t)
+	var main listener
+	var hanging atomic.Int32
+	stuck := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		hanging.Add(1)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(20 * time.Second):
+		}
+	}))
+	t.Cleanup(stuck.CloseClientConnections)
+	all := func(backend string) model.Mirror { return model.Mirror{Backend: backend, Numerator: 1, Denominator: 1} }
+	run(t, serving(port, []table.Entry[*model.Backend]{
+		backend("main", main.start(t)), backend("stuck", netip.MustParseAddrPort(stuck.Listener.Addr().String())),
+		backend("dead", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), freePort(t))),
+	}, mirrored("hanging", "main", all("stuck")), mirrored("dead", "main", all("dead")), bounded("none", "main", 5*time.Second)))
+	took := map[string]time.Duration{}
+	for range 60 {
+		for _, path := range []string{"/none", "/hanging", "/dead"} {
+			start := time.Now()
+			if got := send(t, port, "GET", path, nil); got.status != 200 {
+				t.Fatal(path, got)
+			}
+			took[path] += time.Since(start)
+		}
+	}
+	if took["/hanging"] > 4*took["/none"]+100*time.Millisecond || took["/dead"] > 4*took["/none"]+100*time.Millisecond {
+		t.Errorf("60 requests each: %v", took)
+	}
+	t.Logf("60 requests each: %v", took)
+}
+
+func TestWhatATargetDoesNotTakeIsBounded(t *testing.T) {
+	port := freePort(t)
+	var main listener
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	var copySide listener
+	all := func(backend string) model.Mirror { return model.Mirror{Backend: backend, Numerator: 1, Denominator: 1} }
+	dir := run(t, serving(port, []table.Entry[*model.Backend]{
+		backend("main", main.start(t)), backend("silent", netip.MustParseAddrPort(silent.Addr().String())), backend("copy", copySide.start(t)),
+	}, mirrored("hanging", "main", all("silent")), mirrored("big", "main", all("copy"))))
+	before := residentKB(t, dir)
+	body := bytes.Repeat([]byte("x"), 1<<20)
+	for range 400 { // 400 MB
+		if got := post(t, http.DefaultClient, port, "/hanging", bytes.NewReader(body), nil); got != "heard" {
+			t.Fatal(got)
+		}
+	}
+	grown := residentKB(t, dir) - before
+	t.Logf("HAProxy grew by %d KB", grown)
+	if grown > 300<<10 {
+		t.Errorf("HAProxy grew by %d KB", grown)
+	}
+	// A body that is too long is sent to nobody, not even its beginning.
+	if got := post(t, http.DefaultClient, port, "/big", bytes.NewReader(bytes.Repeat(body, 5)), nil); got != "heard" {
+		t.Fatal(got)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if heard := copySide.all(); len(heard) != 0 {
+		t.Errorf("a long body was mirrored: %v", heard)
+	}
+}
+
+func TestAbortedUploadsAndUpgradesAreNotMirroredAndNotKept(t *testing.T) {
+	port := freePort(t)
+	var main, copySide listener
+	all := model.Mirror{Backend: "copy", Numerator: 1, Denominator: 1}
+	run(t, serving(port, []table.Entry[*model.Backend]{
+		backend("main", main.start(t)), backend("ws", upgrading(t)), backend("copy", copySide.start(t)),
+	}, mirrored("r", "main", all), mirrored("ws", "ws", all)))
+	part := bytes.Repeat([]byte("x"), 150_000)
+	for range 600 { // 90 MB, more than what all threads keep
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, "POST /r HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
+		_, _ = conn.Write(part)
+		_ = conn.Close()
+	}
+	got := raw(t, port, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nGET", func(got string) bool { return strings.HasSuffix(got, "GET") })
+	if !strings.HasPrefix(got, "HTTP/1.1 101 ") {
+		t.Errorf("a WebSocket: %q", got)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if heard := copySide.all(); len(heard) != 0 {
+		t.Errorf("what was not complete was mirrored: %d, %s", len(heard), heard[0])
+	}
+	for i := range 8 {
+		if got := post(t, http.DefaultClient, port, "/r", bytes.NewReader(bytes.Repeat(part, 5)), nil); got != "heard" {
+			t.Fatal(got)
+		}
+		within(t, 3*time.Second, func() bool { return len(copySide.all()) == i+1 })
+	}
+}
