@@ -32,6 +32,8 @@ func topics(base string) []topic {
 		{"Sessions", sessionChanges(base)},
 		{"Certificates", certificateChanges(base)},
 		{"Listeners and Gateways", listenerChanges(base)},
+		{"TLS to backends", backendTLSChanges(base)},
+		{"Certificates of clients", clientChanges(base)},
 		{"References and what is not ours", otherChanges(base)},
 	}
 }
@@ -196,6 +198,41 @@ func listenerChanges(base string) []change {
 		change{what: "which routes a listener allows", from: base, to: strings.Replace(base, "{name: http, port: 80, protocol: HTTP}", "{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}", 1)},
 	)
 	return append(changes, life("a Gateway", base, gw("8081", ""), gw("8081", ", {name: b, port: 8082, protocol: HTTP}"))...)
+}
+
+// withTLS gives the Gateway a part of spec.tls.
+func withTLS(base, tls string) string {
+	return strings.Replace(base, "  gatewayClassName: limpet\n", "  gatewayClassName: limpet\n  tls: {"+tls+"}\n", 1)
+}
+
+func backendTLSChanges(base string) []change {
+	base += route("new", "hostnames: [new.example]\nrules:\n- backendRefs: [{name: other, port: 80}]")
+	one, other := newAuthority(), newAuthority()
+	policy := func(hostname string, trusted ...*authority) string {
+		return base + bundle("ca", trusted...) + backendTLS("other", "hostname: "+hostname+", "+trustCA)
+	}
+	changes := life("a BackendTLSPolicy", base, policy("s.internal", one), policy("t.internal", one))
+	changes = append(changes,
+		change{what: "its CA bundle changed", from: policy("s.internal", one), to: policy("s.internal", one, other)},
+		change{what: "the system's CA certificates instead", from: policy("s.internal", one), to: base + backendTLS("other", "hostname: s.internal, wellKnownCACertificates: System")},
+		change{what: "the `appProtocol` of a Service becomes HTTP/2", from: base, pods: func(w *World) { w.service("other").appProtocol = "kubernetes.io/h2c" }},
+		change{what: "the `appProtocol` of a Service is gone", pods: func(w *World) { w.service("other").appProtocol = "" }},
+	)
+	shown := func(pair string) string {
+		return withTLS(policy("s.internal", one), "backend: {clientCertificateRef: {name: shown}}") + pair
+	}
+	return append(changes, life("the Gateway's certificate for backends", policy("s.internal", one),
+		shown(certificate("shown", "gw.example")), shown(certificate("shown", "gw.example")))...)
+}
+
+func clientChanges(base string) []change {
+	base = strings.Replace(base, hotListeners, hotListeners+"  - {name: more, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: steady}]}}\n", 1)
+	one, other := newAuthority(), newAuthority()
+	asked := func(mode string, trusted ...*authority) string {
+		return withTLS(base, "frontend: {default: {}, perPort: [{port: 444, tls: {validation: {mode: "+mode+", "+trustCA+"}}}]}") + bundle("ca", trusted...)
+	}
+	return append(life("validation of clients on a port", base, asked("AllowValidOnly", one), asked("AllowInsecureFallback", one)),
+		change{what: "the CA bundle for clients changed", from: asked("AllowValidOnly", one), to: asked("AllowValidOnly", one, other)})
 }
 
 func otherChanges(base string) []change {

@@ -91,6 +91,7 @@ func (w *World) measure(t *testing.T, c change) string {
 		w.allWell(t, c.what+", before")
 	}
 	defer w.underWay(t, c.what)()
+	before := w.Reloads(t)
 	if c.pods == nil {
 		w.Apply(t, c.to)
 	} else {
@@ -101,6 +102,9 @@ func (w *World) measure(t *testing.T, c change) string {
 		w.allWell(t, c.what)
 	}
 	result := w.limpet.result
+	if reloads := w.Reloads(t) - before; (reloads == 1) != result.Reloaded || reloads > 1 {
+		t.Errorf("%s: HAProxy was reloaded %d times, and Limpet says %t", c.what, reloads, result.Reloaded)
+	}
 	switch {
 	case result.Err != nil:
 		t.Errorf("%s: %v", c.what, result.Err)
