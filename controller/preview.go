@@ -88,11 +88,7 @@ func (p *Preview) leaveOut(owner, message string) {
 
 // firstPlacement is that of a first start.
 func firstPlacement(config model.Config) placement.Placement {
-	var backends []string
-	for _, e := range config.Backends.Sorted() {
-		backends = append(backends, e.Key)
-	}
-	place := placement.Placement{}.Update(backends, nil).Grown()
+	place := placement.Placement{}.Update(placement.Backends(config), nil).Grown()
 	place.Cookies, place.Headers = placement.Names(config)
 	return place
 }

@@ -73,7 +73,7 @@ func (d *driver) prepare() error {
 	}
 	place := d.placement.Grown()
 	place.Cookies, place.Headers = placement.Names(d.config)
-	if place.Capacity == d.placement.Capacity && slices.Equal(place.Cookies, d.placement.Cookies) &&
+	if !d.placement.Full() && slices.Equal(place.Cookies, d.placement.Cookies) &&
 		slices.Equal(place.Headers, d.placement.Headers) {
 		return nil
 	}
@@ -86,7 +86,8 @@ func (d *driver) unprepare(before placement.Placement) error {
 	if !d.given {
 		return nil
 	}
-	d.placement.Capacity, d.placement.Cookies, d.placement.Headers = before.Capacity, before.Cookies, before.Headers
+	d.placement = d.placement.WithSlotsOf(before)
+	d.placement.Cookies, d.placement.Headers = before.Cookies, before.Headers
 	return d.renderPlaced()
 }
 

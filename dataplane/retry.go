@@ -27,7 +27,7 @@ func (d *driver) retry(now time.Time) bool {
 			return true
 		}
 	}
-	if now.After(d.nextGrow) && d.placement.Grown().Capacity > d.placement.Capacity {
+	if now.After(d.nextGrow) && d.placement.Full() {
 		d.grow = true
 	}
 	return d.grow

@@ -76,7 +76,7 @@ func (d *driver) runPlan(ctx context.Context, plan Plan, wanted files.Set, resul
 
 // reasons for a reload that are not differences; refused is why HAProxy did not start, if it did not.
 func (d *driver) reasons(refused error) []string {
-	reasons := slices.Clone(d.doubts)
+	reasons := append(slices.Clone(d.doubts), d.placement.MoreThan(d.behind.place)...)
 	if d.grow {
 		free := d.placement.Capacity - d.placement.Used()
 		reasons = append(reasons, fmt.Sprintf("only %d of %d slots are free", free, d.placement.Capacity))
@@ -182,11 +182,11 @@ func (d *driver) renderPlaced() error {
 
 // place gives every backend a slot.
 func (d *driver) place() {
-	var added, removed []string
+	added, removed := map[string]model.Retry{}, []string(nil)
 	if d.placed.Len() == 0 {
 		// After a start, what is placed is known from the files alone.
 		for _, e := range d.placement.Slots() {
-			if _, stays := d.config.Backends.Get(e.Key); !stays {
+			if backend, stays := d.config.Backends.Get(e.Key); !stays || backend.Retry != d.placement.Profile(e.Value) {
 				removed = append(removed, e.Key)
 			}
 		}
@@ -194,9 +194,11 @@ func (d *driver) place() {
 	for change := range d.config.Backends.Diff(d.placed) {
 		switch {
 		case !change.HadOld:
-			added = append(added, change.Key)
+			added[change.Key] = change.New.Retry
 		case !change.HasNew:
 			removed = append(removed, change.Key)
+		case change.Old.Retry != change.New.Retry:
+			removed, added[change.Key] = append(removed, change.Key), change.New.Retry
 		}
 	}
 	d.placed = d.config.Backends

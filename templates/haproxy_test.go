@@ -52,11 +52,7 @@ func run(t testing.TB, config model.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var backends []string
-	for _, e := range config.Backends.Sorted() {
-		backends = append(backends, e.Key)
-	}
-	place := placement.Placement{}.Update(backends, nil)
+	place := placement.Placement{}.Update(placement.Backends(config), nil)
 	set, faults, err := renderer.Render(config, place)
 	if err != nil || len(faults) > 0 {
 		t.Fatal(err, faults)

@@ -34,6 +34,10 @@ func TestARendererThatRemembersRendersWhatAFreshOneRenders(t *testing.T) {
 		before := config.Backends
 		config = edited(config, random)
 		place = placed(place, config.Backends, before)
+		if slots := place.Slots(); step%7 == 0 && len(slots) > 0 {
+			place, _ = place.Moved(map[string]string{slots[0].Value: "its servers are made anew"})
+			place = place.Released(place.Leaving()...)
+		}
 		got, gotFaults, err := remembering.Render(config, place)
 		if err != nil {
 			t.Fatal(err)
@@ -53,11 +57,11 @@ func TestARendererThatRemembersRendersWhatAFreshOneRenders(t *testing.T) {
 
 // placed keeps the placement in step with the backends.
 func placed(place placement.Placement, now, before table.Table[*model.Backend]) placement.Placement {
-	var added, removed []string
+	added, removed := map[string]model.Retry{}, []string(nil)
 	for change := range now.Diff(before) {
 		switch {
 		case !change.HadOld:
-			added = append(added, change.Key)
+			added[change.Key] = change.New.Retry
 		case !change.HasNew:
 			removed = append(removed, change.Key)
 		}

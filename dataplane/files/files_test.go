@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/placement"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
@@ -242,7 +243,7 @@ func TestWordsAboutAProxyMeanItsOwner(t *testing.T) {
 func TestAGenerationComesBackFromDiskAsItWas(t *testing.T) {
 	t.Parallel()
 	store := open(t, t.TempDir())
-	place := placement.Placement{}.Update([]string{"a"}, nil)
+	place := placement.Placement{}.Update(map[string]model.Retry{"a": {}}, nil)
 	number, faults, err := store.Write(sample(), place)
 	if err != nil || len(faults) > 0 {
 		t.Fatal(err, faults)

@@ -3,18 +3,21 @@ package placement
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/limpet-gateway/limpet/controller/model"
 )
 
 func TestABackendKeepsItsSlotWhileOthersComeAndGo(t *testing.T) {
 	t.Parallel()
-	p := Placement{}.Update([]string{"b", "a"}, nil)
+	p := Placement{}.Update(plain("b", "a"), nil)
 	a, _ := p.Slot("a")
 	for i := range 200 {
 		name := fmt.Sprintf("other-%d", i)
-		p = p.Update([]string{name}, nil)
+		p = p.Update(plain(name), nil)
 		if i%3 == 0 {
 			p = p.Update(nil, []string{name})
 			p = p.Released(p.Leaving()...)
@@ -27,13 +30,13 @@ func TestABackendKeepsItsSlotWhileOthersComeAndGo(t *testing.T) {
 
 func TestASlotIsNotGivenAwayBeforeItIsReleased(t *testing.T) {
 	t.Parallel()
-	p := Placement{}.Update([]string{"a"}, nil)
+	p := Placement{}.Update(plain("a"), nil)
 	slot, _ := p.Slot("a")
-	p = p.Update([]string{"b"}, []string{"a"})
+	p = p.Update(plain("b"), []string{"a"})
 	if got, _ := p.Slot("b"); got == slot {
 		t.Fatalf("b got %s, in which a's servers may still be", slot)
 	}
-	p = p.Released(slot).Update([]string{"c"}, nil)
+	p = p.Released(slot).Update(plain("c"), nil)
 	if got, _ := p.Slot("c"); got != slot {
 		t.Errorf("c got %s, want the released %s", got, slot)
 	}
@@ -41,9 +44,9 @@ func TestASlotIsNotGivenAwayBeforeItIsReleased(t *testing.T) {
 
 func TestABackendThatComesBackGetsItsDrainingSlotAgain(t *testing.T) {
 	t.Parallel()
-	p := Placement{}.Update([]string{"a", "b"}, nil)
+	p := Placement{}.Update(plain("a", "b"), nil)
 	slot, _ := p.Slot("b")
-	p = p.Update(nil, []string{"b"}).Update([]string{"x", "b"}, nil)
+	p = p.Update(nil, []string{"b"}).Update(plain("x", "b"), nil)
 	if got, _ := p.Slot("b"); got != slot || len(p.Leaving()) != 0 {
 		t.Errorf("b is in %s, want %s; leaving: %v", got, slot, p.Leaving())
 	}
@@ -51,29 +54,29 @@ func TestABackendThatComesBackGetsItsDrainingSlotAgain(t *testing.T) {
 
 func TestCapacityGrowsOnlyWhenNothingIsFree(t *testing.T) {
 	t.Parallel()
-	p := Placement{}.Update(names(1), nil).Update(names(48), nil)
+	p := Placement{}.Update(plain(names(1)...), nil).Update(plain(names(48)...), nil)
 	if p.Capacity != 64 || p.Full() {
 		t.Errorf("48 backends: capacity %d, full %v; want 64, false", p.Capacity, p.Full())
 	}
-	p = p.Update([]string{"one more"}, nil)
+	p = p.Update(plain("one more"), nil)
 	if capacity := (Placement{}).Grown().Capacity; capacity != 64 {
 		t.Errorf("without a backend there are %d slots, want 64", capacity)
 	}
 	if p.Capacity != 64 || !p.Full() || p.Grown().Capacity != 128 {
 		t.Errorf("49 backends: capacity %d, full %v, grown %d; want 64, true, 128", p.Capacity, p.Full(), p.Grown().Capacity)
 	}
-	if p = p.Update(names(65), nil); p.Capacity != 128 {
+	if p = p.Update(plain(names(65)...), nil); p.Capacity != 128 {
 		t.Errorf("66 backends: capacity %d, want 128", p.Capacity)
 	}
 }
 
 func TestAWithheldSlotIsNobodys(t *testing.T) {
 	t.Parallel()
-	p := Placement{}.Update([]string{"a"}, nil).Withheld("s3").Withheld("s1").Withheld("s999").Withheld("nonsense")
+	p := Placement{}.Update(plain("a"), nil).Withheld("s3").Withheld("s1").Withheld("s999").Withheld("nonsense")
 	if got := p.Leaving(); !slices.Equal(got, []string{"s3"}) {
 		t.Errorf("leaving %v, want s3 only", got)
 	}
-	p = p.Update([]string{"b", "c"}, nil)
+	p = p.Update(plain("b", "c"), nil)
 	for backend, want := range map[string]string{"a": "s1", "b": "s2", "c": "s4"} {
 		if got, _ := p.Slot(backend); got != want {
 			t.Errorf("%s is in %s, want %s", backend, got, want)
@@ -83,11 +86,11 @@ func TestAWithheldSlotIsNobodys(t *testing.T) {
 
 func TestUpdateLeavesItsArgumentsAlone(t *testing.T) {
 	t.Parallel()
-	added := []string{"b", "a"}
-	before := Placement{}.Update([]string{"x", "y"}, nil).Update(nil, []string{"x"})
+	added := plain("b", "a")
+	before := Placement{}.Update(plain("x", "y"), nil).Update(nil, []string{"x"})
 	_ = before.Update(added, []string{"y"})
 	_ = before.Released("s1")
-	if !slices.Equal(added, []string{"b", "a"}) || !slices.Equal(before.Leaving(), []string{"s1"}) {
+	if !maps.Equal(added, plain("b", "a")) || !slices.Equal(before.Leaving(), []string{"s1"}) {
 		t.Errorf("added is now %v, leaving %v", added, before.Leaving())
 	}
 }
@@ -104,7 +107,7 @@ func TestAPlacementSurvivesBeingStored(t *testing.T) {
 		case 1:
 			p = p.Released(p.Leaving()...)
 		default:
-			p = p.Update([]string{name}, nil)
+			p = p.Update(plain(name), nil)
 		}
 		text, err := json.Marshal(p)
 		if err != nil {
@@ -118,7 +121,7 @@ func TestAPlacementSurvivesBeingStored(t *testing.T) {
 		if string(again) != string(text) || back.Used() != p.Used() {
 			t.Fatalf("stored %s, came back as %s", text, again)
 		}
-		if a, b := p.Update([]string{"new"}, nil), back.Update([]string{"new"}, nil); a.Used() != b.Used() || a.Capacity != b.Capacity {
+		if a, b := p.Update(plain("new"), nil), back.Update(plain("new"), nil); a.Used() != b.Used() || a.Capacity != b.Capacity {
 			t.Fatal("the stored placement does not go on like the other")
 		}
 	}
@@ -149,7 +152,7 @@ func names(n int) []string {
 
 func TestABackendMovesToAFreeSlotAndLeavesItsOldOneToNobody(t *testing.T) {
 	t.Parallel()
-	was := Placement{Capacity: 3}.Update([]string{"a", "b"}, nil)
+	was := Placement{Capacity: 3}.Update(plain("a", "b"), nil)
 	is, moved := was.Moved(map[string]string{"s1": "why"})
 	slot, _ := is.Slot("a")
 	if !moved || slot != "s3" || is.Keeps(was) || !was.Keeps(was) || len(is.Leaving()) != 1 {
@@ -159,8 +162,76 @@ func TestABackendMovesToAFreeSlotAndLeavesItsOldOneToNobody(t *testing.T) {
 		t.Error("a backend moved where no slot is free")
 	}
 	// It comes back while its old servers drain: they are not its own.
-	back := is.Update(nil, []string{"a"}).Update([]string{"a"}, nil)
+	back := is.Update(nil, []string{"a"}).Update(plain("a"), nil)
 	if slot, _ := back.Slot("a"); slot != "s3" {
 		t.Errorf("it comes back to %s", slot)
+	}
+}
+
+// plain are backends without a retry profile.
+func plain(names ...string) map[string]model.Retry {
+	all := map[string]model.Retry{}
+	for _, name := range names {
+		all[name] = model.Retry{}
+	}
+	return all
+}
+
+func TestBackendsGetSlotsOfTheirProfiles(t *testing.T) {
+	t.Parallel()
+	often, rarely := model.Retry{Set: true, Attempts: 5, Codes: "500 503"}, model.Retry{Set: true, Attempts: 1}
+	p := Placement{}.Update(plain("a"), nil).Grown()
+	capacity := p.Capacity
+	p = p.Update(map[string]model.Retry{"b": often, "c": {}}, nil)
+	b, _ := p.Slot("b")
+	if p.Profile(b) != often || p.Capacity != capacity+3 || len(p.SlotNames()) != p.Capacity || p.Profile("s1") != (model.Retry{}) {
+		t.Fatalf("b is in %s of %v, capacity %d", b, p.Profile(b), p.Capacity)
+	}
+	if got := p.MoreThan(Placement{}); len(got) != 1 || got[0] != "3 slots instead of 0 for backends with 5 retries on 500 503" {
+		t.Errorf("%q", got)
+	}
+	// The next ones need no reload, until a quarter is used up.
+	same := p.Update(map[string]model.Retry{"d": often}, nil)
+	if d, _ := same.Slot("d"); same.Profile(d) != often || same.Capacity != p.Capacity || same.Full() {
+		t.Errorf("d is in %s, capacity %d, full %v", d, same.Capacity, same.Full())
+	}
+	same = same.Update(map[string]model.Retry{"e": often}, nil)
+	if !same.Full() || same.Grown().Capacity <= same.Capacity || len(same.Grown().MoreThan(same)) != 1 {
+		t.Errorf("with three, capacity %d and then %d", same.Capacity, same.Grown().Capacity)
+	}
+	// A profile that nobody has any more gives its slots to another one.
+	gone := p.Update(nil, []string{"b"})
+	gone = gone.Released(gone.Leaving()...).Update(map[string]model.Retry{"f": rarely}, nil)
+	if f, _ := gone.Slot("f"); gone.Profile(f) != rarely || gone.Capacity != p.Capacity {
+		t.Errorf("f is in %s, capacity %d instead of %d", f, gone.Capacity, p.Capacity)
+	}
+	if p.Profile(b) != often {
+		t.Error("the placement before changed")
+	}
+	// A backend whose profile changes goes elsewhere.
+	other := p.Update(map[string]model.Retry{"b": rarely}, []string{"b"})
+	if slot, _ := other.Slot("b"); slot == b || other.Profile(slot) != rarely || other.Keeps(p) {
+		t.Errorf("b is in %s", slot)
+	}
+	// Slots without a profile go around those with one.
+	full := p.Update(plain(names(capacity)...), nil)
+	seen := map[string]bool{}
+	for _, e := range full.Slots() {
+		if seen[e.Value] || full.Profile(e.Value) != (model.Retry{}) != (e.Key == "b") {
+			t.Errorf("%s is in %s", e.Key, e.Value)
+		}
+		seen[e.Value] = true
+	}
+	stored, err := json.Marshal(same)
+	var back Placement
+	if err == nil {
+		err = json.Unmarshal(stored, &back)
+	}
+	d, _ := back.Slot("d")
+	if err != nil || back.Profile(d) != often || back.Capacity != same.Capacity || !slices.Equal(back.free, same.free) || back.next != same.next {
+		t.Errorf("%v: it is not what was stored: %s", err, stored)
+	}
+	if full.WithSlotsOf(p).Capacity != p.Capacity {
+		t.Error("slots stay")
 	}
 }

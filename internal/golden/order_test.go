@@ -56,7 +56,8 @@ func (s *stages) pass(t testing.TB) outcome {
 		backends = append(backends, e.Key)
 	}
 	gone := slices.DeleteFunc(slices.Clone(s.backends), func(name string) bool { return slices.Contains(backends, name) })
-	s.place = s.place.Update(backends, gone).Released(s.place.Update(backends, gone).Leaving()...)
+	s.place = s.place.Update(placement.Backends(config), gone)
+	s.place = s.place.Released(s.place.Leaving()...)
 	s.backends = backends
 	set, faults, err := s.renderer.Render(config, s.place)
 	if err != nil || len(faults) > 0 {

@@ -60,11 +60,7 @@ func run(t *testing.T, manifests string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var backends []string
-	for _, entry := range config.Backends.Sorted() {
-		backends = append(backends, entry.Key)
-	}
-	place := placement.Placement{}.Update(backends, nil)
+	place := placement.Placement{}.Update(placement.Backends(config), nil)
 	set, faults, err := renderer.Render(config, place)
 	if err != nil || len(faults) > 0 {
 		t.Fatal(err, faults)
