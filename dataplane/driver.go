@@ -81,7 +81,7 @@ func newDriver(o Options) (*driver, error) {
 			return d, nil
 		}
 	}
-	_ = lock.Close()
+	unlockFolder(lock)
 	return nil, fmt.Errorf("dataplane: %w", err)
 }
 
@@ -98,9 +98,15 @@ func lockFolder(dir string) (*os.File, error) {
 	return lock, nil
 }
 
+// unlockFolder gives the folder back at once: a process that is just being started holds the file too, for a moment.
+func unlockFolder(lock *os.File) {
+	_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
+	_ = lock.Close()
+}
+
 func (d *driver) release() {
 	d.process.Forget()
-	_ = d.lock.Close()
+	unlockFolder(d.lock)
 }
 
 // begin finds out what is there. What it cannot do now, the loop tries again.

@@ -36,7 +36,7 @@ spec: {gatewayClassName: other, listeners: [{name: http, port: 80, protocol: HTT
   - {parentRef: {name: gw}, controllerName: limpet.dev/gateway-controller, conditions: []}
   - {parentRef: {name: gw}, controllerName: limpet.dev/gateway-controller, conditions: []}
 `
-	both := routeOf("both", "parentRefs: [{name: theirs}, {name: gw}, {name: theirs, sectionName: http}]\nrules:\n- backendRefs: [{name: one, port: 80}]")
+	both := routeOf("both", "parentRefs: [{name: theirs, sectionName: http}, {name: gw}, {name: theirs, sectionName: other}]\nrules:\n- backendRefs: [{name: one, port: 80}]")
 	theirs := routeOf("theirs", "parentRefs: [{name: theirs}]\nrules:\n- backendRefs: [{name: one, port: 80}]")
 	w := Run(t, gateway+others+both+theirs, pods("one", 1))
 	file := filepath.Join(w.folder, "status.yaml")
@@ -84,8 +84,10 @@ func TestB77AFailedReloadChangesNoRoutesStatus(t *testing.T) {
 	more := strings.Replace(strings.TrimPrefix(gateway, class), "{name: gw}", "{name: more}", 1)
 	more = strings.Replace(more, "port: 80", "port: 81", 1)
 	routes := route("shop", shopRules) + routeOf("more", "parentRefs: [{name: more}]\nrules:\n- backendRefs: [{name: shop, port: 80}]")
-	w := Run(t, gateway+more+routes, pods("shop", 3), func(w *World) { w.limpet.options.timeout = time.Second })
+	w := Run(t, gateway+more+routes, pods("shop", 3))
 	a := w.audience(t, 3)
+	w.limpet.options.timeout = 2 * time.Second
+	w.restartLimpet(t)
 	master := w.processes(t).master
 	if err := syscall.Kill(master, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
