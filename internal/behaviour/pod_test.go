@@ -38,7 +38,9 @@ type pod struct {
 	// requests counts those that arrived, connections what they came on, wait is how long each of them takes.
 	requests    atomic.Int64
 	connections atomic.Int64
-	wait        atomic.Int64
+	// streams counts those that are open.
+	streams atomic.Int64
+	wait    atomic.Int64
 }
 
 func newPod(service, name string, address netip.Addr) *pod {
@@ -61,6 +63,8 @@ type echo struct {
 	// Protocol is what HAProxy speaks to the pod, ServerName the TLS server name that it sends, Client the first name in its
 	// certificate.
 	Protocol, ServerName, Client string
+	// Secure says that it is TLS.
+	Secure bool
 }
 
 // start makes the pod answer.
@@ -97,7 +101,8 @@ func (p *pod) protocols() *http.Protocols {
 }
 
 // serve answers. The request can ask for lines of the answer's head in X-Reply, as "Cache-Control: max-age=60", for a
-// status in X-Reply-Status, and in X-Reply-Events for so many events, one each second, instead of an echo.
+// status in X-Reply-Status, and in X-Reply-Events for so many events, one each second, instead of an echo. With X-Reply-Stream,
+// what is sent comes back at once, until the client ends it.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.requests.Add(1)
 	if wait := time.Duration(p.wait.Load()); wait > 0 {
@@ -105,6 +110,10 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Header.Get("Upgrade") != "" {
 		p.upgrade(w)
+		return
+	}
+	if r.Header.Get("X-Reply-Stream") != "" {
+		p.stream(w, r)
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
@@ -129,7 +138,7 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.NewEncoder(w).Encode(echo{
 		Service: p.service, Pod: p.name, Method: r.Method, URI: r.RequestURI, Host: r.Host, Header: r.Header, Body: string(body),
-		From: r.RemoteAddr, Protocol: r.Proto, ServerName: serverName(r), Client: clientName(r),
+		From: r.RemoteAddr, Protocol: r.Proto, ServerName: serverName(r), Client: clientName(r), Secure: r.TLS != nil,
 	})
 }
 
@@ -145,6 +154,24 @@ func clientName(r *http.Request) string {
 		return ""
 	}
 	return r.TLS.PeerCertificates[0].DNSNames[0]
+}
+
+// stream sends back what it gets while it gets it.
+func (p *pod) stream(w http.ResponseWriter, r *http.Request) {
+	p.streams.Add(1)
+	defer p.streams.Add(-1)
+	answer := http.NewResponseController(w)
+	_ = answer.EnableFullDuplex()
+	w.Header().Set("Pod", p.name)
+	w.WriteHeader(http.StatusOK)
+	_ = answer.Flush()
+	buffer := make([]byte, 1024)
+	for {
+		n, err := r.Body.Read(buffer)
+		if _, failed := w.Write(buffer[:n]); failed != nil || answer.Flush() != nil || err != nil {
+			return
+		}
+	}
 }
 
 // upgrade makes the connection one on which everything comes back.

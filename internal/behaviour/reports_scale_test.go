@@ -20,7 +20,7 @@ type sizeOf struct {
 // HAProxy twice as much, and none of them is configuration.
 func TestB83CostsGrowNoFasterThanObjects(t *testing.T) {
 	t.Parallel()
-	services, endpoints, most := 20, scaled(20, 50), scaled(400, 5000)
+	services, endpoints, most := 20, scaled(10, 50), scaled(300, 5000)
 	size := func(routes int) sizeOf {
 		w := Run(t, gateway, pods("one", 1))
 		var all strings.Builder

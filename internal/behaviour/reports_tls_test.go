@@ -262,7 +262,7 @@ endpoints: [{addresses: [%s]}]
 		}
 	}
 	check("nothing there")
-	for range 3 {
+	for range scaled(1, 6) {
 		order := mathrand.Perm(len(objects))
 		for n, i := range order {
 			there[i] = true

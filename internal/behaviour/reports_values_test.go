@@ -175,7 +175,7 @@ func TestB17B19NothingThatAnybodyWritesIsMoreThanAValue(t *testing.T) {
 		}
 	}
 	rand.Shuffle(len(attempts), func(i, j int) { attempts[i], attempts[j] = attempts[j], attempts[i] })
-	tried := attempts[:scaled(100, 2000)]
+	tried := attempts[:scaled(60, 2000)]
 	for i, a := range tried {
 		what := fmt.Sprintf("%s is %.60q", a.path, fmt.Sprint(a.value))
 		a.set(a.value)
