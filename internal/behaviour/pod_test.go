@@ -102,7 +102,7 @@ func (p *pod) protocols() *http.Protocols {
 
 // serve answers. The request can ask for lines of the answer's head in X-Reply, as "Cache-Control: max-age=60", for a
 // status in X-Reply-Status, and in X-Reply-Events for so many events, one each second, instead of an echo. With X-Reply-Stream,
-// what is sent comes back at once, until the client ends it.
+// what is sent comes back at once, until the client ends it; with X-Reply-Never, there is no answer until the client goes.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.requests.Add(1)
 	if wait := time.Duration(p.wait.Load()); wait > 0 {
@@ -110,6 +110,12 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Header.Get("Upgrade") != "" {
 		p.upgrade(w)
+		return
+	}
+	if r.Header.Get("X-Reply-Never") != "" {
+		p.streams.Add(1)
+		defer p.streams.Add(-1)
+		<-r.Context().Done()
 		return
 	}
 	if r.Header.Get("X-Reply-Stream") != "" {

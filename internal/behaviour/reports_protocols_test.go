@@ -110,8 +110,7 @@ func TestB68ABackendsProtocolIsSpokenOrRefused(t *testing.T) {
 type flow struct {
 	to     *io.PipeWriter
 	from   *bufio.Reader
-	pod    string
-	cancel context.CancelFunc
+	cancel func()
 }
 
 func (w *World) flow(t testing.TB, client *http.Client, path string) *flow {
@@ -132,7 +131,8 @@ func (w *World) flow(t testing.TB, client *http.Client, path string) *flow {
 	if res.StatusCode != http.StatusOK || res.ProtoMajor != 2 {
 		t.Fatalf("a stream on %s: %s %s", path, res.Proto, res.Status)
 	}
-	return &flow{to, bufio.NewReader(res.Body), res.Header.Get("Pod"), cancel}
+	// A body that is being sent hides the end of its context from the client.
+	return &flow{to, bufio.NewReader(res.Body), func() { cancel(); _ = to.CloseWithError(context.Canceled) }}
 }
 
 // alive sends a word and waits for it to come back.
@@ -216,15 +216,41 @@ spec:
 				break
 			}
 		}
-		for range 200 {
-			if open(service) == before-1 {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		if now := open(service); now != before-1 {
-			t.Errorf("%s: of %d streams one is cancelled, and the pods have %d", path, before, now)
-		}
+		w.until(t, func() bool { return open(service) == before-1 }, fmt.Sprintf("%s: of %d streams one is cancelled, and is not", path, before))
 	}
 	alive("others cancelled")
+	// So does one that waits for its answer still.
+	before := open("plain")
+	for _, r := range []request{{port: 81}, {port: 443, tls: true}} {
+		r.host, r.target, r.headers, r.patience = "a.ex.com", "/", []string{"X-Reply-Never: yes"}, 300*time.Millisecond
+		if a := w.ask(t, r); a.err == nil {
+			t.Errorf("a request that is never answered is: %s", a.outcome())
+		}
+		w.until(t, func() bool { return open("plain") == before }, "a client that waited is gone, and its request is not")
+	}
+	// And no word waits for a next one.
+	fastest := time.Minute
+	for f := range streams {
+		for range 5 {
+			start := time.Now()
+			f.alive(t, "at once")
+			fastest = min(fastest, time.Since(start))
+		}
+		break
+	}
+	if fastest > 100*time.Millisecond {
+		t.Errorf("there and back takes %s at best", fastest)
+	}
+}
+
+// until waits for a condition.
+func (w *World) until(t testing.TB, holds func() bool, otherwise string) {
+	t.Helper()
+	for range 200 {
+		if holds() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error(otherwise)
 }
