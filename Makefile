@@ -11,6 +11,7 @@ TESTFLAGS   ?=
 BENCHFLAGS  ?=
 FUZZTIME    ?= 20s
 KEEP        ?=
+RUN         ?=
 
 # The packages with golden files: their tests know -update, by which they rewrite them.
 GOLDEN_PACKAGES = $(sort $(dir $(shell grep -rlE --include='*_test.go' '\("update",' cmd controller dataplane internal templates 2>/dev/null)))
@@ -25,7 +26,7 @@ help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\nVariables: PKGS (%s), TESTFLAGS, BENCHFLAGS, FUZZTIME (%s), KEEP, HAPROXY (a path)\n' '$(PKGS)' '$(FUZZTIME)'
+	@printf '\nVariables: PKGS (%s), TESTFLAGS, BENCHFLAGS, FUZZTIME (%s), KEEP, RUN, HAPROXY (a path)\n' '$(PKGS)' '$(FUZZTIME)'
 
 ##@ Use
 .PHONY: build
@@ -48,6 +49,10 @@ test: go gcc ## run all tests with the race detector, against a real HAProxy (on
 .PHONY: torture
 torture: go gcc ## run the tests of docs/field-reports.md at the scale that was reported (half an hour)
 	@$(haproxy) && LIMPET_TORTURE=1 go test -count=1 -timeout 2h -run '^TestB[0-9]' $(TESTFLAGS) ./internal/behaviour
+
+.PHONY: conformance
+conformance: go ## run Gateway API's own conformance tests on `limpet serve`, without a cluster (RUN chooses some)
+	@$(haproxy) && cd e2e && go test -count=1 -timeout 40m ./conformance -run 'TestLists|TestConformance/$(RUN)' $(TESTFLAGS)
 
 .PHONY: golden
 golden: go ## rewrite the golden files; review the diff
@@ -73,15 +78,15 @@ bench: build wrk ## measure ratios and growth (BENCHFLAGS are its flags)
 check: go ## all that needs no HAProxy: format, vet, go.mod, import direction, linters, generated files
 	@echo 'gofmt'; files="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))" && \
 	  test -z "$$files" || { echo "not formatted (gofmt -w): $$files"; exit 1; }
-	@echo 'go vet'; go vet ./...
-	@echo 'go mod tidy'; go mod tidy -diff
+	@echo 'go vet'; go vet ./... && cd e2e && go vet ./...
+	@echo 'go mod tidy'; go mod tidy -diff && cd e2e && go mod tidy -diff
 	@echo 'import direction'; go test -count=1 ./internal/architecture
 	@$(MAKE) --no-print-directory lint
 	@echo 'generated files'; hack/generated.sh
 
 .PHONY: lint
 lint: go ## run the linters
-	@lint="$$(hack/tools.sh golangci-lint)" && echo 'golangci-lint' && "$$lint" run
+	@lint="$$(hack/tools.sh golangci-lint)" && echo 'golangci-lint' && "$$lint" run && cd e2e && "$$lint" run
 	@lint="$$(hack/tools.sh shellcheck)" && echo 'shellcheck' && "$$lint" -x -P SCRIPTDIR hack/*.sh .ci/run
 
 .PHONY: generate
