@@ -26,7 +26,7 @@ import (
 )
 
 // all are the tests of the suite and ours.
-func all() []suite.ConformanceTest { return upstream() }
+func all() []suite.ConformanceTest { return slices.Concat(upstream(), sessionTests()) }
 
 // TestConformance runs the suite in a process and a network of its own, and says what came of each test.
 func TestConformance(t *testing.T) {
@@ -36,26 +36,27 @@ func TestConformance(t *testing.T) {
 	}
 	programs := build(t)
 	work := filepath.Join(filepath.Dir(programs.Limpet), "run")
+	passed := map[string]bool{}
 	expected := asked(t, func(name string) bool { return !isPending(name) })
-	check(t, assignment{Programs: programs, Dir: work, Tests: expected}, func(t *testing.T, o *outcome) {
-		if o.verdict != "PASS" {
+	check(t, assignment{Programs: programs, Dir: work, Tests: expected}, func(t *testing.T, name string, o *outcome) {
+		if passed[name] = o.verdict == "PASS"; !passed[name] {
 			end := o.output[max(0, len(o.output)-200):]
 			t.Errorf("%s; the end of what it said (all is in %s):\n%s", o.verdict, work, strings.Join(end, "\n"))
 		}
 	})
 	waiting := asked(t, isPending)
-	check(t, assignment{Programs: programs, Dir: work + "-pending", Tests: waiting, Impatient: true}, func(t *testing.T, o *outcome) {
-		if o.verdict == "PASS" {
+	check(t, assignment{Programs: programs, Dir: work + "-pending", Tests: waiting, Impatient: true}, func(t *testing.T, name string, o *outcome) {
+		if passed[name] = o.verdict == "PASS"; passed[name] {
 			t.Error("it passes: take it off the list of those that are pending")
 		}
 	})
-	if len(expected)+len(waiting) == len(inScope()) && !t.Failed() {
-		checkPage(t)
+	if len(passed) == len(inScope()) {
+		checkPage(t, passed)
 	}
 }
 
 // check runs tests inside and looks at what came of each.
-func check(t *testing.T, todo assignment, look func(t *testing.T, o *outcome)) {
+func check(t *testing.T, todo assignment, look func(t *testing.T, name string, o *outcome)) {
 	t.Helper()
 	if len(todo.Tests) == 0 {
 		return
@@ -67,7 +68,7 @@ func check(t *testing.T, todo assignment, look func(t *testing.T, o *outcome)) {
 			if o == nil || o.verdict == "" {
 				t.Fatalf("it did not run to its end; see %s. The setup said:\n%s", todo.Dir, setup(outcomes))
 			}
-			look(t, o)
+			look(t, name, o)
 		})
 	}
 }
@@ -86,7 +87,7 @@ func runSuite(t *testing.T, todo *assignment) {
 	chosen := slices.DeleteFunc(slices.Clone(all()), func(test suite.ConformanceTest) bool { return !slices.Contains(todo.Tests, test.ShortName) })
 	s, err := suite.NewConformanceTestSuite(suite.ConformanceOptions{
 		Client: c.client, ClientOptions: c.options, Clientset: c.set, RestConfig: c.config,
-		ManifestFS: []fs.FS{&conformance.Manifests},
+		ManifestFS: []fs.FS{&conformance.Manifests, sessionManifests},
 		ConfigurableOptions: suite.ConfigurableOptions{
 			GatewayClassName: className, CleanupTestResources: true,
 			SupportedFeatures: gatewayFeatures(), TimeoutConfig: timeouts(todo.Impatient),

@@ -68,7 +68,6 @@ var pending = map[string]string{
 	"GatewayTLSBackendClientCertificate":                         "client certificates for backends",
 	"GatewayFrontendClientCertificateValidation":                 "certificates of clients",
 	"GatewayFrontendClientCertificateValidationInsecureFallback": "certificates of clients",
-	"GatewayFrontendInvalidDefaultClientCertificateValidation":   "certificates of clients",
 	"ListenerSetAllowedNamespaceSame":                            "ListenerSet",
 	"ListenerSetAllowedNamespaceSelector":                        "ListenerSet",
 	"ListenerSetAllowedRoutesNamespaces":                         "ListenerSet",
@@ -78,6 +77,12 @@ var pending = map[string]string{
 	"ListenerSetHTTPRouting":                                     "ListenerSet",
 	"ListenerSetProtocolConflict":                                "ListenerSet",
 	"ListenerSetReferenceGrant":                                  "ListenerSet",
+	"GRPCRouteSessionPersistenceHeaderRule":                      "GRPCRoute",
+	"GRPCRouteSessionPersistenceHeaderXBackend":                  "XBackend",
+	"GRPCRouteSessionPersistenceRule":                            "GRPCRoute",
+	"GRPCRouteSessionPersistenceXBackend":                        "XBackend",
+	"HTTPRouteSessionPersistencePermanentCookieXBackend":         "XBackend",
+	"HTTPRouteSessionPersistenceXBackend":                        "XBackend",
 	"ListenerSetRouteStatusScopedToParentRef":                    "ListenerSet",
 }
 
