@@ -130,6 +130,46 @@ func TestB87WithoutTimeoutsNothingHasADeadline(t *testing.T) {
 	})
 }
 
+// TestB87ATimeoutEndsWithTheFirstWordOfTheAnswer: a timeout is for who waits for an answer. One that has begun goes on for
+// longer, whichever timeout there is: events, and an upgraded connection. "0s" is none.
+func TestB87ATimeoutEndsWithTheFirstWordOfTheAnswer(t *testing.T) {
+	t.Parallel()
+	timeouts := map[string]string{"/request": "{request: 1s}", "/backend": "{backendRequest: 1s}", "/both": "{request: 1s, backendRequest: 1s}", "/none": "{request: 0s}"}
+	rules := "rules:"
+	for path, timeout := range timeouts {
+		rules += fmt.Sprintf("\n- matches: [{path: {value: %s}}]\n  timeouts: %s\n  backendRefs: [{name: one, port: 80}]", path, timeout)
+	}
+	w := Run(t, gateway+route("all", rules), pods("one", 1))
+	if got := w.condition(t, "HTTPRoute default/all", "Accepted"); got.Status != "True" {
+		t.Fatalf("%s: %s", got.Reason, got.Message)
+	}
+	const seconds = 4
+	for path := range timeouts {
+		t.Run(path[1:]+", events", func(t *testing.T) {
+			t.Parallel()
+			if a := w.ask(t, get("x.example"+path, fmt.Sprintf("X-Reply-Events: %d", seconds))); strings.Count(a.body, "data: ") != seconds {
+				t.Errorf("%s %q", a.outcome(), a.body)
+			}
+		})
+		t.Run(path[1:]+", upgraded", func(t *testing.T) {
+			t.Parallel()
+			u := w.upgrade(t, "x.example", path)
+			time.Sleep(seconds * time.Second)
+			u.alive(t, path)
+		})
+		t.Run(path[1:]+", silence", func(t *testing.T) {
+			t.Parallel()
+			a := w.ask(t, request{host: "x.example", target: path, headers: []string{"X-Reply-Never: yes"}, patience: seconds * time.Second})
+			switch {
+			case path == "/none" && a.err == nil:
+				t.Errorf("without a timeout: %s after %s", a.outcome(), a.took)
+			case path != "/none" && (a.status != http.StatusGatewayTimeout || a.took < 900*time.Millisecond):
+				t.Errorf("%s after %s, want 504 after a second", a.outcome(), a.took)
+			}
+		})
+	}
+}
+
 // TestB89WhatLimpetDoesNotKnowItSays: a limit that nobody enforces is worse than none. Fields and annotations that Limpet
 // does not know are warned of by name, and bodies of any size and form pass.
 func TestB89WhatLimpetDoesNotKnowItSays(t *testing.T) {

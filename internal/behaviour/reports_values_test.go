@@ -15,6 +15,47 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// TestB15AResponseHeadersValueIsLiteral: what would mean something in a file, on a socket or to Lua arrives at the client as
+// it was written, of a rule and of a backendRef, after a fresh start too.
+func TestB15AResponseHeadersValueIsLiteral(t *testing.T) {
+	t.Parallel()
+	values := []string{
+		`frame-ancestors 'self' https://x`, `{"a":"b"}`, `a "b" c`, `a\`, `#x`, `%`, `${HOME}`, `%[env(HOME)]`, `%ci`, `$HOME`, `a;b`, `; http-request deny`, `\n`, `%0a`,
+		`%%`, `'`, `"`, "`id`", `a=b=c;`, `]`, `[[x]]`, `{{ .X }}`, `map(y)`, `\1 \2`, `x,y`, `<< payload`, `-`, strings.Repeat(`"'\%#;`, 600),
+	}
+	rules := "rules:"
+	for i, value := range values {
+		change := "[{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X-Set, value: " + yamlText(value) + "}], add: [{name: X-Add, value: " + yamlText(value) + "}]}}]"
+		if i%2 == 0 {
+			rules += fmt.Sprintf("\n- matches: [{path: {value: /%d}}]\n  filters: %s\n  backendRefs: [{name: one, port: 80}]", i, change)
+		} else {
+			rules += fmt.Sprintf("\n- matches: [{path: {value: /%d}}]\n  backendRefs: [{name: one, port: 80, filters: %s}]", i, change)
+		}
+	}
+	var manifests strings.Builder
+	manifests.WriteString(gateway)
+	// A route has sixteen rules at most.
+	for i, rule := range strings.Split(rules, "\n- ")[1:] {
+		manifests.WriteString(route(fmt.Sprintf("r%d", i), "rules:\n- "+rule))
+	}
+	w := Run(t, manifests.String(), pods("one", 1))
+	check := func(when string) {
+		t.Helper()
+		for i, value := range values {
+			a := w.ok(t, get(fmt.Sprintf("x.example/%d", i), "X-Reply: X-Set: old", "X-Reply: X-Add: old"))
+			if got := strings.Join(a.header.Values("X-Set"), "|"); got != value {
+				t.Errorf("%s: %.60q is set as %.60q", when, value, got)
+			}
+			if got := strings.Join(a.header.Values("X-Add"), "|"); got != "old|"+value {
+				t.Errorf("%s: %.60q is added as %.60q", when, value, got)
+			}
+		}
+	}
+	check("at first")
+	w.restart(t)
+	check("after a start")
+}
+
 // everything is one object of each kind, with every field that a person without rights over the installation can write.
 const everything = `
 apiVersion: gateway.networking.k8s.io/v1
