@@ -74,6 +74,56 @@ func TestB51AnEndpointThatCameByCommandIsLikeOneFromTheFile(t *testing.T) {
 	a.leave(t, "shop-5")
 }
 
+// TestB51AnEndpointThatCameByCommandProvesWhoItIs: what holds for a Service's pods holds for those that come at run time:
+// TLS with the name and the CA that the policy asks for, and HTTP/2. One with another's certificate gets no request.
+func TestB51AnEndpointThatCameByCommandProvesWhoItIs(t *testing.T) {
+	t.Parallel()
+	ca, other := newAuthority(), newAuthority()
+	names := []string{"tls", "h2c", "both", "plain"}
+	w := Run(t, gateway+bundle("ca", ca)+backendTLS("tls", "hostname: s.internal, "+trustCA)+backendTLS("both", "hostname: s.internal, "+trustCA)+routeEach(names...),
+		speaking("tls", "https", false, ca.server("s.internal")), speaking("h2c", "kubernetes.io/h2c", true, nil),
+		speaking("both", "grpc", true, ca.server("s.internal")), speaking("plain", "", false, nil))
+	strangers := map[string]bool{"tls-4": true, "both-4": true}
+	speaks := func(when string) {
+		t.Helper()
+		for _, name := range names {
+			s := w.service(name)
+			want := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[s.http2]
+			seen := map[string]int{}
+			for range 4 * len(s.pods) {
+				a := w.ask(t, get("a.com/"+name))
+				if a.outcome() == name && (a.echo.Protocol != want || a.echo.Secure != (s.tls != nil) || s.tls != nil && a.echo.ServerName != "s.internal") {
+					t.Errorf("%s: %s is spoken to in %s, TLS %t, as %s", when, a.echo.Pod, a.echo.Protocol, a.echo.Secure, a.echo.ServerName)
+				}
+				seen[a.echo.Pod]++
+			}
+			for _, p := range s.pods {
+				if stranger := strangers[p.name]; stranger == (seen[p.name] > 0) || stranger && p.requests.Load() > 0 {
+					t.Errorf("%s: %s got %d of %v", when, p.name, seen[p.name], seen)
+				}
+			}
+		}
+	}
+	speaks("at first")
+	for _, name := range names {
+		w.scale(t, name, 3)
+	}
+	speaks("scaled up")
+	for _, name := range []string{"tls", "both"} {
+		s := w.service(name)
+		ours := s.tls
+		s.tls = other.server("s.internal")
+		w.scale(t, name, 4)
+		s.tls = ours
+	}
+	speaks("with a stranger each")
+	if reloads := w.Reloads(t); reloads != 0 {
+		t.Errorf("%d reloads: nothing is shown", reloads)
+	}
+	w.Apply(t, strings.Replace(w.manifests, "listeners: [", "listeners: [{name: more, port: 81, protocol: HTTP}, ", 1))
+	speaks("reloaded")
+}
+
 // text is all that HAProxy is given, in an order of its own.
 func (w *World) text() string {
 	_, set := w.limpet.rendered()
