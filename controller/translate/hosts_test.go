@@ -3,6 +3,9 @@ package translate
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
@@ -265,5 +268,54 @@ func TestCovers(t *testing.T) {
 		if got := covers(c.broad, c.narrow); got != c.want {
 			t.Errorf("covers(%q, %q) is %v, want %v", c.broad, c.narrow, got, c.want)
 		}
+	}
+}
+
+// A listener of a ListenerSet is another one than the Gateway's of the same name, and than another set's: for sessions and
+// for HAProxy. A set's place among others is no part of what it is called.
+func TestListenersOfOneNameInSeveralObjects(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(withTLS(onPort(443, ""), "one"))
+	w.gateways[0].Listeners[0].Name = "https"
+	set := func(name, hostname string) *graph.ListenerSet {
+		l := withTLS(onPort(443, hostname), "one")
+		l.Name, l.Gateway = "https", w.gateways[0]
+		l.Set = &graph.ListenerSet{
+			Source:  &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}},
+			Gateway: w.gateways[0], Listeners: []*graph.Listener{l}, Accepted: true, Valid: true,
+		}
+		return l.Set
+	}
+	a, b := set("a", "a.ex.com"), set("gw", "b.ex.com")
+	ids := func(sets ...*graph.ListenerSet) map[string]string {
+		w.gateways[0].Sets = sets
+		all := map[string]string{}
+		for _, server := range w.config(testTranslator()).Frame.Ports[0].Servers {
+			all[string(server.Owner)] = server.ID
+		}
+		return all
+	}
+	both := ids(a, b)
+	if len(both) != 3 || both["Listener default/gw/https"] == "" || both["ListenerEntry default/a/https"] == "" || both["ListenerEntry default/gw/https"] == "" {
+		t.Fatalf("servers are %v", both)
+	}
+	unique := map[string]bool{}
+	for _, id := range both {
+		unique[id] = true
+	}
+	if len(unique) != 3 {
+		t.Errorf("servers share an ID: %v", both)
+	}
+	for owner, id := range ids(b) {
+		if id != both[owner] {
+			t.Errorf("%s is called %s without its sibling, and %s with it", owner, id, both[owner])
+		}
+	}
+	hosts := w.config(testTranslator()).Hosts
+	own, _ := hosts.Get(model.HostKey(portOf("gw", 443), "*"))
+	theirs, _ := hosts.Get(model.HostKey(portOf("gw", 443), "b.ex.com"))
+	if own == nil || theirs == nil || own.VirtualHost == theirs.VirtualHost {
+		t.Errorf("hosts are %v", hosts.Sorted())
 	}
 }

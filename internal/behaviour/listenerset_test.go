@@ -59,6 +59,10 @@ func twoSets() string {
 `)) + inside("blue", certificate("own", "*.blue.org")) +
 		routeOf("gateway", "parentRefs: [{name: gw}]\nrules:\n- matches: [{path: {value: /gateway}}]\n  backendRefs: [{name: gateway, port: 80}]") +
 		ofSet("red", "red", "") + ofSet("blue", "blue", "") +
+		routeOf("narrow", "parentRefs: [{kind: ListenerSet, name: blue, namespace: blue}]\nhostnames: [deep.blue.org]\n"+
+			"rules:\n- backendRefs: [{name: red, port: 80}]") +
+		routeOf("broad", "parentRefs: [{kind: ListenerSet, name: blue, namespace: blue}]\nhostnames: [\"*.blue.org\"]\n"+
+			"rules:\n- matches: [{path: {type: Exact, value: /broad}}]\n  backendRefs: [{name: blue, port: 80}]") +
 		routeOf("both", "parentRefs: [{name: gw}, {kind: ListenerSet, name: blue, namespace: blue}]\n"+
 			"hostnames: [a.ex.com, a.blue.org]\nrules:\n- matches: [{path: {value: /both}}]\n  backendRefs: [{name: both, port: 80}]")
 }
@@ -81,11 +85,13 @@ func TestListenerSetsAreServedBesideTheirGateway(t *testing.T) {
 		{"a route of the Gateway and of a set", get("a.ex.com/both"), "both"},
 		{"on both", get("a.blue.org/both"), "both"},
 		{"by its hostnames alone", get("b.blue.org/both"), "404"},
+		{"the route with the more specific hostname comes first, whatever its path", get("deep.blue.org/broad"), "red"},
+		{"the other one has the other hosts", get("x.blue.org/broad"), "blue"},
 		{"nobody's host", get("other.net/gateway"), "404"},
 	}
 	w.check(t, rows)
 	t.Run("over TLS", func(t *testing.T) {
-		for _, row := range rows[:10] {
+		for _, row := range rows[:12] {
 			row.request.tls = true
 			if got := w.ask(t, row.request); got.outcome() != row.want {
 				t.Errorf("%s: %s, want %s", row.name, got.outcome(), row.want)

@@ -133,7 +133,7 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: @r@, namespace: @default@, labels: {a: @b@}, annotations: {a: @b@}}
 spec:
-  parentRefs: [{name: gw}, {name: @other@, namespace: @default@, sectionName: @http@}]
+  parentRefs: [{name: gw}, {name: @other@, namespace: @default@, sectionName: @http@}, {kind: @ListenerSet@, name: @set@}]
   hostnames: [@x.example@, @*.y.example@]
   rules:
   - name: @rule@
@@ -170,9 +170,27 @@ metadata: {name: other, namespace: default, creationTimestamp: "2026-02-01T00:00
 spec:
   gatewayClassName: limpet
   addresses: [{type: @IPAddress@, value: @127.0.0.2@}]
+  allowedListeners: {namespaces: {from: @All@, selector: {matchLabels: {a: @b@}}}}
+  tls:
+    backend: {clientCertificateRef: {name: @cert@, namespace: @default@}}
+    frontend: {default: {validation: {mode: @AllowValidOnly@, caCertificateRefs: [{group: @@, kind: @ConfigMap@, name: @ca@, namespace: @default@}]}}}
   listeners:
   - {name: @http@, port: 80, protocol: @HTTP@, hostname: @*.example@, allowedRoutes: {namespaces: {from: @Selector@, selector: {matchLabels: {a: @b@}}}, kinds: [{kind: @HTTPRoute@}]}}
   - {name: tls, port: 443, protocol: HTTPS, hostname: @x.example@, tls: {mode: @Terminate@, certificateRefs: [{name: @cert@}], options: {}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: @set@, namespace: @default@}
+spec:
+  parentRef: {name: @other@, namespace: @default@, kind: @Gateway@}
+  listeners:
+  - {name: @http@, port: 81, protocol: @HTTP@, hostname: @*.set.example@, allowedRoutes: {namespaces: {from: @All@}, kinds: [{kind: @HTTPRoute@}]}}
+  - {name: @tls@, port: 443, protocol: HTTPS, hostname: @y.example@, tls: {certificateRefs: [{name: @cert@, namespace: @default@}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ca, namespace: default}
+data: {ca.crt: @no certificate@}
 ---
 apiVersion: v1
 kind: Secret
