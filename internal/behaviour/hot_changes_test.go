@@ -29,6 +29,7 @@ func topics(base string) []topic {
 		{"Services", serviceChanges(base)},
 		{"HTTPRoute", routeChanges(base)},
 		{"Filters of HTTPRoute", filterChanges(base)},
+		{"Timeouts and retries", attemptChanges(base)},
 		{"Sessions", sessionChanges(base)},
 		{"Certificates", certificateChanges(base)},
 		{"Listeners and Gateways", listenerChanges(base)},
@@ -138,6 +139,7 @@ func filterChanges(base string) []change {
 		{"ResponseHeaderModifier", "responseHeaderModifier: {set: [{name: a, value: b}]}", "responseHeaderModifier: {remove: [d]}"},
 		{"URLRewrite", "urlRewrite: {hostname: a.example}", "urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /b}}"},
 		{"CORS", "cors: {allowOrigins: ['*']}", "cors: {allowOrigins: ['https://*.example'], allowMethods: [PUT], allowCredentials: true, maxAge: 60}"},
+		{"RequestMirror", "requestMirror: {backendRef: {name: other, port: 80}}", "requestMirror: {backendRef: {name: empty, port: 80}, percent: 10}"},
 	} {
 		text := func(of string) string { return "{type: " + filter.what + ", " + of + "}" }
 		changes = append(changes, life("`"+filter.what+"`", without, rule(text(filter.one), ""), rule(text(filter.other), ""))...)
@@ -147,6 +149,14 @@ func filterChanges(base string) []change {
 		return base + route("new", "hostnames: [new.example]\nrules:\n- matches: [{path: {value: /a}}]\n  filters: [{type: RequestRedirect, requestRedirect: {"+of+"}}]\n")
 	}
 	return append(changes, life("`RequestRedirect`", without, redirect("scheme: https"), redirect("statusCode: 301, path: {type: ReplacePrefixMatch, replacePrefixMatch: /b}"))...)
+}
+
+func attemptChanges(base string) []change {
+	with := func(fields string) string {
+		return base + route("new", "hostnames: [new.example]\nrules:\n- backendRefs: [{name: other, port: 80}]\n  "+fields)
+	}
+	return append(life("`timeouts.request`", with(""), with("timeouts: {request: 5s}"), with("timeouts: {request: 6s}")),
+		life("`timeouts.backendRequest`", with(""), with("timeouts: {backendRequest: 5s}"), with("timeouts: {backendRequest: 0s}"))...)
 }
 
 func sessionChanges(base string) []change {

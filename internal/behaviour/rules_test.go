@@ -1,0 +1,69 @@
+package behaviour
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAMirrorGoesToOneEndpointAndItsAnswerToNobody(t *testing.T) {
+	t.Parallel()
+	w := Run(t, gateway+route("shop", `
+rules:
+- filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copy, port: 80}}}]
+  backendRefs: [{name: shop, port: 80}]
+  sessionPersistence: {cookie: {name: c}}`), pods("shop", 2), pods("copy", 3))
+	for _, p := range w.service("copy").pods {
+		p.wait.Store(int64(time.Second))
+	}
+	const asked = 12
+	v := w.visitor("shop.example")
+	home := v.ok(t, "/")
+	for range asked - 1 {
+		a := v.get(t, "/", "X-Reply: Set-Cookie: a=b")
+		if a.outcome() != "shop" || a.echo.Pod != home || len(a.header.Values("Pod")) != 1 || len(a.given()) != 1 || a.took > 700*time.Millisecond {
+			t.Errorf("%s of %s after %s: %v", a.outcome(), a.echo.Pod, a.took, a.header)
+		}
+	}
+	arrived := func() (count int64) {
+		for _, p := range w.service("copy").pods {
+			count += p.requests.Load()
+		}
+		return count
+	}
+	for deadline := time.Now().Add(5 * time.Second); arrived() < asked && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	time.Sleep(200 * time.Millisecond)
+	if got := arrived(); got != asked {
+		t.Errorf("%d copies of %d requests", got, asked)
+	}
+}
+
+func TestTimeoutsOfRules(t *testing.T) {
+	t.Parallel()
+	rules := "rules:\n"
+	for path, timeouts := range map[string]string{
+		"/none": "", "/request": "request: 300ms", "/attempt": "backendRequest: 300ms", "/both": "request: 10s, backendRequest: 300ms",
+		"/unlimited": "request: 0s", "/attempts": "backendRequest: 0s", "/zero": "request: 0s, backendRequest: 300ms",
+	} {
+		rules += "- matches: [{path: {value: " + path + "}}]\n  timeouts: {" + timeouts + "}\n  backendRefs: [{name: slow, port: 80}]\n"
+	}
+	w := Run(t, gateway+route("slow", rules), pods("slow", 1))
+	for _, c := range []struct {
+		wait time.Duration
+		want string
+		path []string
+	}{
+		{50 * time.Millisecond, "slow", []string{"/none", "/request", "/attempt", "/both", "/unlimited", "/attempts", "/zero"}},
+		{1500 * time.Millisecond, "504", []string{"/request", "/attempt", "/both", "/zero"}},
+		{1500 * time.Millisecond, "slow", []string{"/none", "/unlimited", "/attempts"}},
+	} {
+		w.pod("slow-1").wait.Store(int64(c.wait))
+		for _, path := range c.path {
+			a := w.ask(t, get("x.example"+path))
+			if late := a.took > 1300*time.Millisecond; a.outcome() != c.want || c.want == "504" && late {
+				t.Errorf("%s of a pod that takes %s: %s after %s, want %s", strings.TrimPrefix(path, "/"), c.wait, a.outcome(), a.took, c.want)
+			}
+		}
+	}
+}
