@@ -18,6 +18,7 @@ func changedObjects(old, now cluster.Snapshot) []string {
 	all = appendChanged(all, "Gateway", old.Gateways, now.Gateways)
 	all = appendChanged(all, "ListenerSet", old.ListenerSets, now.ListenerSets)
 	all = appendChanged(all, "HTTPRoute", old.HTTPRoutes, now.HTTPRoutes)
+	all = appendChanged(all, "GRPCRoute", old.GRPCRoutes, now.GRPCRoutes)
 	all = appendChanged(all, "ReferenceGrant", old.ReferenceGrants, now.ReferenceGrants)
 	all = appendChanged(all, "Namespace", old.Namespaces, now.Namespaces)
 	all = appendChanged(all, "Service", old.Services, now.Services)

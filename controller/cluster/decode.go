@@ -30,6 +30,10 @@ func (r *reader) object(node *yaml.Node, is typeMeta) {
 		decode = k.decode
 	}
 	value, unknown, err := decode(e.json)
+	var old oldSessions
+	if err == nil {
+		old, unknown, err = readOldSessions(e.json, value, unknown)
+	}
 	if err != nil {
 		r.problems = append(r.problems, typeProblem(e, is, err))
 		return
@@ -49,7 +53,9 @@ func (r *reader) object(node *yaml.Node, is typeMeta) {
 			k.finish(value)
 		}
 	}
-	r.objects = append(r.objects, newObject(id, e, value))
+	read := newObject(id, e, value)
+	read.sessions = old
+	r.objects = append(r.objects, read)
 }
 
 // identify gives the object its namespace if it has none, and says what it is known by.

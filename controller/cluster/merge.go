@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,7 +104,9 @@ func (m *merger) snapshot(old Snapshot) Snapshot {
 	byKind := map[string][]anyObject{}
 	namespaces := map[string]*corev1.Namespace{}
 	var others []*unstructured.Unstructured
+	sessions := oldSessions{}
 	for id, o := range m.taken {
+		maps.Copy(sessions, o.sessions)
 		if other, is := o.value.(*unstructured.Unstructured); is {
 			others = append(others, other)
 		} else {
@@ -125,6 +128,8 @@ func (m *merger) snapshot(old Snapshot) Snapshot {
 		Gateways:        relist[*gatewayv1.Gateway](old.Gateways, byKind["Gateway"]),
 		ListenerSets:    relist[*gatewayv1.ListenerSet](old.ListenerSets, byKind["ListenerSet"]),
 		HTTPRoutes:      relist[*gatewayv1.HTTPRoute](old.HTTPRoutes, byKind["HTTPRoute"]),
+		GRPCRoutes:      relist[*gatewayv1.GRPCRoute](old.GRPCRoutes, byKind["GRPCRoute"]),
+		OldSessions:     sessions,
 		ReferenceGrants: relist[*gatewayv1beta1.ReferenceGrant](old.ReferenceGrants, byKind["ReferenceGrant"]),
 		Namespaces:      relist[*corev1.Namespace](old.Namespaces, byKind["Namespace"]),
 		Services:        relist[*corev1.Service](old.Services, byKind["Service"]),
@@ -179,7 +184,7 @@ func reorder(old, others []*unstructured.Unstructured) []*unstructured.Unstructu
 func (s Snapshot) same(other Snapshot) bool {
 	return s.GatewayClasses.Same(other.GatewayClasses) && s.Gateways.Same(other.Gateways) &&
 		s.ListenerSets.Same(other.ListenerSets) &&
-		s.HTTPRoutes.Same(other.HTTPRoutes) && s.ReferenceGrants.Same(other.ReferenceGrants) &&
+		s.HTTPRoutes.Same(other.HTTPRoutes) && s.GRPCRoutes.Same(other.GRPCRoutes) && s.ReferenceGrants.Same(other.ReferenceGrants) &&
 		s.Policies.Same(other.Policies) &&
 		s.Namespaces.Same(other.Namespaces) && s.Services.Same(other.Services) &&
 		s.EndpointSlices.Same(other.EndpointSlices) && s.Secrets.Same(other.Secrets) &&

@@ -19,6 +19,8 @@ type object struct {
 	// line counts from the first of the document, as 1.
 	line  int
 	value anyObject
+	// sessions are those of a route that are written as older versions of the API had them.
+	sessions oldSessions
 	// content and spec are hashes: of everything, and of everything that makes a new generation.
 	content, spec [sha256.Size]byte
 	// generated says that the generation is ours to give: the object was written without one.

@@ -189,16 +189,18 @@ func TestMistakesAreReportedWithFileAndLine(t *testing.T) {
 			"\n" + strings.Replace(service("default", "a", ""), "metadata: {", "metadata: {annotations: {limpet.dev/x: b, other.example/limpet.dev/x: b}, ", 1),
 			"warning: Service default/a: metadata.annotations: there is no annotation limpet.dev/x: it is ignored",
 		},
-		"sessionName of v1.6": {
-			route + "  rules:\n  - sessionPersistence:\n      sessionName: id\n",
-			"a.yaml:8: warning: HTTPRoute default/r: spec.rules[0].sessionPersistence.sessionName: there is no such field: it is ignored; " +
-				"since v1.7 of the Gateway API the name is cookie.name or, with type: Header, header.name",
+		"what a session never had": {
+			route + "  rules:\n  - sessionPersistence:\n      sessionName: id\n      cookieName: id\n",
+			"a.yaml:9: warning: HTTPRoute default/r: spec.rules[0].sessionPersistence.cookieName: there is no such field: it is ignored",
 		},
-		"cookieConfig of v1.6": {
-			route + "  rules:\n  - sessionPersistence:\n      cookieConfig:\n        lifetimeType: Permanent\n",
-			"a.yaml:9: warning: HTTPRoute default/r: spec.rules[0].sessionPersistence.cookieConfig: there is no such field: it is ignored; since v1.7",
+		"what cookieConfig never had": {
+			route + "  rules:\n  - sessionPersistence:\n      cookieConfig: {path: /}\n",
+			"spec.rules[0].sessionPersistence.cookieConfig.path: there is no such field: it is ignored",
 		},
-		"idleTimeout of v1.6": {route + "  rules: [{sessionPersistence: {idleTimeout: 5m}}]", "a.yaml:6: warning: HTTPRoute default/r: spec.rules[0].sessionPersistence.idleTimeout"},
+		"a number for a session's name": {
+			route + "  rules:\n  - sessionPersistence:\n      sessionName: 5\n",
+			"a.yaml:8: error: HTTPRoute r: spec.rules[0].sessionPersistence.sessionName: must be a string, but a number is given",
+		},
 		"a string for a number": {
 			route + "  rules:\n  - backendRefs:\n    - name: a\n    - name: b\n      port: http\n",
 			"a.yaml:10: error: HTTPRoute r: spec.rules[0].backendRefs[1].port: must be a whole number that fits, but a string is given",
@@ -386,3 +388,33 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestSessionsOfOlderVersionsAreRead(t *testing.T) {
+	const text = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec:" + `
+  rules:
+  - sessionPersistence: {cookie: {}}
+  - sessionPersistence: {sessionName: id, idleTimeout: 5m, cookieConfig: {lifetimeType: Permanent}}
+  - {}
+  - sessionPersistence: {idleTimeout: 1h}
+`
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, problems := NewFiles(FilesOptions{Paths: []string{file}}).Load()
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	rules := snapshot.HTTPRoutes.All()[0].Spec.Rules
+	if len(snapshot.OldSessions) != 2 {
+		t.Errorf("there are %d sessions, want 2", len(snapshot.OldSessions))
+	}
+	full := snapshot.OldSessions[rules[1].SessionPersistence] //nolint:staticcheck // deprecated upstream
+	if full == nil || *full.SessionName != "id" || *full.IdleTimeout != "5m" || *full.CookieConfig.LifetimeType != "Permanent" {
+		t.Errorf("the second rule has %+v", full)
+	}
+	idle := snapshot.OldSessions[rules[3].SessionPersistence] //nolint:staticcheck // deprecated upstream
+	if idle == nil || idle.SessionName != nil || *idle.IdleTimeout != "1h" || idle.CookieConfig != nil {
+		t.Errorf("the last rule has %+v", idle)
+	}
+}

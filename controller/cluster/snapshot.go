@@ -22,6 +22,7 @@ type Snapshot struct {
 	Gateways        Objects[*gatewayv1.Gateway]
 	ListenerSets    Objects[*gatewayv1.ListenerSet]
 	HTTPRoutes      Objects[*gatewayv1.HTTPRoute]
+	GRPCRoutes      Objects[*gatewayv1.GRPCRoute]
 	ReferenceGrants Objects[*gatewayv1beta1.ReferenceGrant]
 	Namespaces      Objects[*corev1.Namespace]
 	Services        Objects[*corev1.Service]
@@ -30,6 +31,9 @@ type Snapshot struct {
 	ConfigMaps      Objects[*corev1.ConfigMap]
 	// Policies are the BackendTLSPolicies.
 	Policies Objects[*gatewayv1.BackendTLSPolicy]
+	// OldSessions leads from a sessionPersistence of a route to the fields of it that v1.7 of the Gateway API has no more. It
+	// changes only together with the route.
+	OldSessions map[*gatewayv1.SessionPersistence]*OldSession
 	// Others are the objects of all other kinds, as they were written, sorted by kind, namespace and name.
 	Others []*unstructured.Unstructured
 }

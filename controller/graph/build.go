@@ -102,6 +102,7 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 
 func (b *Builder) routeInput(snapshot cluster.Snapshot) *routeInput {
 	return &routeInput{
+		sessions: snapshot.OldSessions,
 		gateways: b.byName, sets: b.setsByName, namespaces: namespaces{snapshot.Namespaces},
 		references: references{grants: b.grants, services: b.services},
 	}

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
 // routes are all HTTPRoutes. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
@@ -42,6 +44,7 @@ type routeInput struct {
 	sets       map[types.NamespacedName]*ListenerSet
 	namespaces namespaces
 	references references
+	sessions   map[*gatewayv1.SessionPersistence]*cluster.OldSession
 }
 
 func newRoutes() *routes {
@@ -98,7 +101,7 @@ func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState
 	}
 	state.rules = last.rules
 	if readAgain || state.rules == nil {
-		state.rules = readRules(source, in.references, last.lastRules())
+		state.rules = readRules(in, source, last.lastRules())
 	}
 	state.needs = append(state.needs, state.rules.needs...)
 	var asked bool

@@ -4,6 +4,8 @@ import (
 	"reflect"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
 const (
@@ -18,6 +20,8 @@ type ruleDraft struct {
 	source *gatewayv1.HTTPRouteRule
 	node   *Rule
 	refs   *references
+	// sessions has the fields of sessionPersistence that only older versions of the API had.
+	sessions map[*gatewayv1.SessionPersistence]*cluster.OldSession
 	// field is where the rule stands in the spec.
 	field    string
 	problems routeProblems

@@ -35,13 +35,14 @@ type routeRules struct {
 }
 
 // readRules reads the spec of a route, and takes over rules that are equal to those of the last time.
-func readRules(source *gatewayv1.HTTPRoute, refs references, last []*Rule) *routeRules {
+func readRules(in *routeInput, source *gatewayv1.HTTPRoute, last []*Rule) *routeRules {
 	result := &routeRules{}
 	result.readSpec(source)
+	refs := in.references
 	refs.namespace = source.Namespace
 	sources := rulesOf(source)
 	for i := range sources {
-		draft := &ruleDraft{source: &sources[i], refs: &refs, field: indexed("spec.rules", i)}
+		draft := &ruleDraft{source: &sources[i], refs: &refs, sessions: in.sessions, field: indexed("spec.rules", i)}
 		draft.read(i, result.refused.any())
 		result.dropped = append(result.dropped, draft.problems...)
 		result.rules = append(result.rules, takeOver(draft.node, i, last))
@@ -84,8 +85,8 @@ func (r *routeRules) onPlain(listener *Listener, last []*Rule) *routeRules {
 	result.rules, result.dropped = nil, slices.Clone(r.dropped)
 	for i, rule := range r.rules {
 		if demandsSecure(rule.Session) {
-			result.dropped.add(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].sessionPersistence.cookie.name: %q demands "+
-				"the attribute Secure, which cookies of listener %q (protocol HTTP) do not have", i, rule.Session.Name, listener.Name)
+			result.dropped.add(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].sessionPersistence: the cookie's name %q "+
+				"demands the attribute Secure, which cookies of listener %q (protocol HTTP) do not have", i, rule.Session.Name, listener.Name)
 			rule = takeOver(rule.drop(), i, last)
 		}
 		result.rules = append(result.rules, rule)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
 const (
@@ -25,30 +27,73 @@ var reservedHeaders = append([]string{
 	"x-forwarded-port", "x-forwarded-proto",
 }, framing...)
 
+// readSession takes both shapes that the field had: that of v1.7 must have cookie or header, that of v1.1 to v1.6 has neither.
 func (d *ruleDraft) readSession() {
 	source := d.source.SessionPersistence //nolint:staticcheck // deprecated upstream, widely used, and served by us
 	if source == nil {
 		return
 	}
 	before := len(d.problems)
-	session := &Session{Type: valueOr(source.Type, gatewayv1.CookieBasedSessionPersistence)}
-	session.Absolute = d.readLimit("absoluteTimeout", source.AbsoluteTimeout)
-	switch session.Type {
-	case gatewayv1.CookieBasedSessionPersistence:
+	session := &Session{
+		Type:     valueOr(source.Type, gatewayv1.CookieBasedSessionPersistence),
+		Absolute: d.readLimit("absoluteTimeout", source.AbsoluteTimeout),
+	}
+	isNew, old := source.Cookie != nil || source.Header != nil, d.sessions[source]
+	switch {
+	case session.Type != gatewayv1.CookieBasedSessionPersistence && session.Type != gatewayv1.HeaderBasedSessionPersistence:
+		d.refuseSession("type", "%q is not one of Cookie, Header", session.Type)
+	case isNew && old != nil:
+		d.refuse("sessionPersistence", "cookie and header (Gateway API v1.7) must not stand beside sessionName, cookieConfig and "+
+			"idleTimeout (v1.6 and before): use either")
+	case isNew:
+		d.readNewSession(session, source)
+	default:
+		d.readOldSession(session, source, old)
+	}
+	if len(d.problems) == before {
+		d.node.Session = session
+	}
+}
+
+func (d *ruleDraft) readNewSession(session *Session, source *gatewayv1.SessionPersistence) {
+	if session.Type == gatewayv1.CookieBasedSessionPersistence {
 		if source.Header != nil {
 			d.refuseSession("header", "must not be set for type Cookie")
 		}
 		d.readCookie(session, source)
-	case gatewayv1.HeaderBasedSessionPersistence:
-		if source.Cookie != nil {
-			d.refuseSession("cookie", "must not be set for type Header")
-		}
-		d.readSessionHeader(session, source.Header)
-	default:
-		d.refuseSession("type", "%q is not one of Cookie, Header", session.Type)
+		return
 	}
-	if len(d.problems) == before {
-		d.node.Session = session
+	if source.Cookie != nil {
+		d.refuseSession("cookie", "must not be set for type Header")
+	}
+	d.readSessionHeader(session, source.Header)
+}
+
+// readOldSession reads the shape of v1.1 to v1.6, all of whose fields are optional. A session in it decides the backend too.
+func (d *ruleDraft) readOldSession(session *Session, source *gatewayv1.SessionPersistence, old *cluster.OldSession) {
+	session.Sticky = true
+	isCookie := session.Type == gatewayv1.CookieBasedSessionPersistence
+	if isCookie {
+		session.Path = "/"
+	}
+	if old == nil {
+		return
+	}
+	session.Idle = d.readLimit("idleTimeout", old.IdleTimeout)
+	if old.SessionName != nil {
+		session.Name = *old.SessionName
+		if isCookie {
+			d.checkCookieName("sessionName", session.Name, session.Path)
+		} else {
+			d.checkSessionHeader("sessionName", session.Name)
+		}
+	}
+	switch {
+	case old.CookieConfig == nil:
+	case isCookie:
+		d.readLifetime("cookieConfig.lifetimeType", session, source, old.CookieConfig.LifetimeType)
+	default:
+		d.refuseSession("cookieConfig", "must not be set for type Header")
 	}
 }
 
@@ -76,36 +121,41 @@ func (d *ruleDraft) readLimit(field string, source *gatewayv1.Duration) time.Dur
 func (d *ruleDraft) readCookie(session *Session, source *gatewayv1.SessionPersistence) {
 	cookie := source.Cookie
 	if cookie == nil {
-		d.refuseSession("cookie", "must be set for type Cookie, {} suffices; "+
-			"the fields sessionName, cookieConfig and idleTimeout of Gateway API v1.6 and before are not built yet")
+		d.refuseSession("cookie", "must be set for type Cookie, {} suffices")
 		return
 	}
 	session.Path = valueOr(cookie.Path, "/")
 	if cookie.Name != nil {
 		session.Name = string(*cookie.Name)
-		d.checkCookieName(session.Name, session.Path)
+		d.checkCookieName("cookie.name", session.Name, session.Path)
 	}
 	if wrong := checkCookiePath(session.Path); wrong != "" {
 		d.refuseSession("cookie.path", "%s %s", quoted(session.Path), wrong)
 	}
-	switch lifetime := valueOr(cookie.LifetimeType, gatewayv1.SessionCookieLifetimeType); lifetime {
+	d.readLifetime("cookie.lifetimeType", session, source, cookie.LifetimeType)
+}
+
+func (d *ruleDraft) readLifetime(
+	field string, session *Session, source *gatewayv1.SessionPersistence, lifetime *gatewayv1.CookieLifetimeType,
+) {
+	switch lifetime := valueOr(lifetime, gatewayv1.SessionCookieLifetimeType); lifetime {
 	case gatewayv1.SessionCookieLifetimeType:
 	case gatewayv1.PermanentCookieLifetimeType:
 		session.Permanent = true
 		if source.AbsoluteTimeout == nil {
-			d.refuseSession("absoluteTimeout", "must be set where cookie.lifetimeType is Permanent")
+			d.refuseSession("absoluteTimeout", "must be set where %s is Permanent", field)
 		}
 	default:
-		d.refuseSession("cookie.lifetimeType", "%q is not one of Session, Permanent", lifetime)
+		d.refuseSession(field, "%q is not one of Session, Permanent", lifetime)
 	}
 }
 
-func (d *ruleDraft) checkCookieName(name, path string) {
+func (d *ruleDraft) checkCookieName(field, name, path string) {
 	if wrong := checkToken(name, maxCookieName); wrong != "" {
-		d.refuseSession("cookie.name", "%s %s", quoted(name), wrong)
+		d.refuseSession(field, "%s %s", quoted(name), wrong)
 	}
 	if hasPrefixFold(name, "__Host-") && path != "/" {
-		d.refuseSession("cookie.name", "%s: the prefix __Host- demands the path /", quoted(name))
+		d.refuseSession(field, "%s: the prefix __Host- demands the path /", quoted(name))
 	}
 }
 
@@ -139,10 +189,14 @@ func (d *ruleDraft) readSessionHeader(session *Session, header *gatewayv1.Header
 		return
 	}
 	session.Name = string(header.Name)
-	if wrong := checkToken(session.Name, maxName); wrong != "" {
-		d.refuseSession("header.name", "%s %s", quoted(session.Name), wrong)
+	d.checkSessionHeader("header.name", session.Name)
+}
+
+func (d *ruleDraft) checkSessionHeader(field, name string) {
+	if wrong := checkToken(name, maxName); wrong != "" {
+		d.refuseSession(field, "%s %s", quoted(name), wrong)
 	}
-	if slices.Contains(reservedHeaders, strings.ToLower(session.Name)) {
-		d.refuseSession("header.name", "%q has a meaning of its own in HTTP: choose another name", session.Name)
+	if slices.Contains(reservedHeaders, strings.ToLower(name)) {
+		d.refuseSession(field, "%q has a meaning of its own in HTTP: choose another name", name)
 	}
 }

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
 func TestSessions(t *testing.T) {
@@ -18,12 +22,9 @@ func TestSessions(t *testing.T) {
 		{"a header with a limit", "{type: Header, absoluteTimeout: 10s, header: {name: X-Session}}", "{Header X-Session 10s false }"},
 		{"ten years", "{absoluteTimeout: 87600h, cookie: {}}", "{Cookie  87600h0m0s false /}"},
 		{"a name with 128 characters", "{cookie: {name: " + strings.Repeat("a", 128) + "}}", "{Cookie " + strings.Repeat("a", 128) + " 0s false /}"},
-		{"nothing at all", "{}", ""},
 		{"an unknown type", "{type: Body, cookie: {}}", ""},
 		{"a cookie for type Header", "{type: Header, cookie: {}, header: {name: a}}", ""},
 		{"a header for type Cookie", "{cookie: {}, header: {name: a}}", ""},
-		{"type Cookie without cookie", "{type: Cookie}", ""},
-		{"type Header without header", "{type: Header}", ""},
 		{"Permanent without limit", "{cookie: {lifetimeType: Permanent}}", ""},
 		{"an unknown lifetime", "{cookie: {lifetimeType: Eternal}}", ""},
 		{"an empty cookie name", "{cookie: {name: ''}}", ""},
@@ -59,7 +60,7 @@ func TestSessions(t *testing.T) {
 			t.Parallel()
 			g := build(t, gateway+shop+routeTo("{backendRefs: [{name: shop, port: 80}], sessionPersistence: "+test.session+"}"))
 			if test.want == "" {
-				expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "spec.rules[0].sessionPersistence.")
+				expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "spec.rules[0].sessionPersistence")
 				return
 			}
 			session := g.rule(t).Session
@@ -71,6 +72,83 @@ func TestSessions(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 		})
+	}
+}
+
+// oldShape gives the first rule of the only route the fields that v1.7 of the API does not have.
+func oldShape(snapshot cluster.Snapshot, old *cluster.OldSession) cluster.Snapshot {
+	session := snapshot.HTTPRoutes.All()[0].Spec.Rules[0].SessionPersistence //nolint:staticcheck // deprecated upstream
+	snapshot.OldSessions = map[*gatewayv1.SessionPersistence]*cluster.OldSession{session: old}
+	return snapshot
+}
+
+// B29: each field may be missing.
+func TestSessionsAsOlderVersionsWroteThem(t *testing.T) {
+	t.Parallel()
+	text := func(value string) *string { return &value }
+	limit := func(value gatewayv1.Duration) *gatewayv1.Duration { return &value }
+	lifetime := func(value gatewayv1.CookieLifetimeType) *cluster.OldCookieConfig {
+		return &cluster.OldCookieConfig{LifetimeType: &value}
+	}
+	for _, test := range []struct {
+		name, session string
+		old           *cluster.OldSession
+		want          string
+	}{
+		{"nothing at all", "{}", nil, "{Cookie  0s 0s false /}"},
+		{"type Cookie alone", "{type: Cookie}", nil, "{Cookie  0s 0s false /}"},
+		{"type Header alone", "{type: Header}", nil, "{Header  0s 0s false }"},
+		{"a limit alone", "{absoluteTimeout: 1h}", nil, "{Cookie  1h0m0s 0s false /}"},
+		{"everything", "{type: Cookie, absoluteTimeout: 8h}", &cluster.OldSession{SessionName: text("sid"), IdleTimeout: limit("30m"), CookieConfig: lifetime("Permanent")},
+			"{Cookie sid 8h0m0s 30m0s true /}"},
+		{"a name alone", "{}", &cluster.OldSession{SessionName: text("sid")}, "{Cookie sid 0s 0s false /}"},
+		{"an idle limit alone", "{}", &cluster.OldSession{IdleTimeout: limit("5m")}, "{Cookie  0s 5m0s false /}"},
+		{"an empty cookieConfig", "{}", &cluster.OldSession{CookieConfig: &cluster.OldCookieConfig{}}, "{Cookie  0s 0s false /}"},
+		{"a session cookie", "{}", &cluster.OldSession{CookieConfig: lifetime("Session")}, "{Cookie  0s 0s false /}"},
+		{"a header", "{type: Header}", &cluster.OldSession{SessionName: text("X-Session"), IdleTimeout: limit("5m")}, "{Header X-Session 0s 5m0s false }"},
+		{"Permanent without limit", "{}", &cluster.OldSession{CookieConfig: lifetime("Permanent")}, ""},
+		{"an unknown lifetime", "{}", &cluster.OldSession{CookieConfig: lifetime("Eternal")}, ""},
+		{"an unknown type", "{type: Body}", &cluster.OldSession{SessionName: text("a")}, ""},
+		{"cookieConfig for a header", "{type: Header}", &cluster.OldSession{CookieConfig: lifetime("Session")}, ""},
+		{"an empty name", "{}", &cluster.OldSession{SessionName: text("")}, ""},
+		{"a name that is no token", "{}", &cluster.OldSession{SessionName: text("a;b")}, ""},
+		{"a name that another header has", "{type: Header}", &cluster.OldSession{SessionName: text("Cookie")}, ""},
+		{"no duration", "{}", &cluster.OldSession{IdleTimeout: limit("1d")}, ""},
+		{"no time at all", "{}", &cluster.OldSession{IdleTimeout: limit("0s")}, ""},
+		{"a cookie that needs Secure", "{}", &cluster.OldSession{SessionName: text("__Host-sid")}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			snapshot := read(t, gateway+shop+routeTo("{backendRefs: [{name: shop, port: 80}], sessionPersistence: "+test.session+"}"))
+			if test.old != nil {
+				snapshot = oldShape(snapshot, test.old)
+			}
+			g := NewBuilder(Options{PortOffset: 8000}).Build(snapshot)
+			if test.want == "" {
+				expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "spec.rules[0].sessionPersistence")
+				return
+			}
+			expect(t, g.Routes[0].Parents[0].Conditions, routeOK)
+			session := g.rule(t).Session
+			got := fmt.Sprintf("{%s %s %s %s %v %s}", session.Type, session.Name, session.Absolute, session.Idle, session.Permanent, session.Path)
+			if got != test.want || !session.Sticky {
+				t.Errorf("got %s, sticky %v", got, session.Sticky)
+			}
+		})
+	}
+}
+
+func TestTheTwoShapesOfASessionDoNotMix(t *testing.T) {
+	t.Parallel()
+	name := "sid"
+	for _, session := range []string{"{cookie: {}}", "{type: Header, header: {name: a}}"} {
+		snapshot := read(t, gateway+shop+routeTo("{backendRefs: [{name: shop, port: 80}], sessionPersistence: "+session+"}"))
+		g := NewBuilder(Options{PortOffset: 8000}).Build(oldShape(snapshot, &cluster.OldSession{SessionName: &name}))
+		expect(t, g.Routes[0].Parents[0].Conditions, unsupported, "spec.rules[0].sessionPersistence: cookie and header (Gateway API v1.7) must not stand beside sessionName")
+	}
+	g := build(t, gateway+shop+routeTo("{backendRefs: [{name: shop, port: 80}], sessionPersistence: {cookie: {}}}"))
+	if g.rule(t).Session.Sticky {
+		t.Error("a session as v1.7 has it decides the backend")
 	}
 }
 

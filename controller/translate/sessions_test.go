@@ -181,3 +181,41 @@ func TestWholeSecondsAreRoundedUp(t *testing.T) {
 		}
 	}
 }
+
+func TestAStickySessionHasOneCookieForAllBackends(t *testing.T) {
+	t.Parallel()
+
+	of := func(session graph.Session) []*model.Session {
+		session.Sticky, session.Idle = true, time.Minute
+		return sessionsOf(t, sticky(to("a b:0"), &session))
+	}
+	for _, c := range []struct {
+		name     string
+		session  graph.Session
+		carrier  model.Carrier
+		wantName string
+	}{
+		{"a given name", graph.Session{Type: gatewayv1.CookieBasedSessionPersistence, Name: "c"}, model.Cookie, "^c$"},
+		{"a generated name", graph.Session{Type: gatewayv1.CookieBasedSessionPersistence}, model.Cookie, "^limpet-[a-z2-7]{12}$"},
+		{"a header", graph.Session{Type: gatewayv1.HeaderBasedSessionPersistence, Name: "X-S"}, model.HeaderLine, "^X-S$"},
+		{"a header with a generated name", graph.Session{Type: gatewayv1.HeaderBasedSessionPersistence}, model.HeaderLine, "^limpet-[a-z2-7]{12}$"},
+	} {
+		got := of(c.session)
+		if got[0].Name != got[1].Name || !regexp.MustCompile(c.wantName).MatchString(got[0].Name) {
+			t.Errorf("%s: the names are %q and %q", c.name, got[0].Name, got[1].Name)
+		}
+		for _, s := range got {
+			if !s.Sticky || s.Idle != time.Minute || s.Carrier != c.carrier {
+				t.Errorf("%s: %+v", c.name, s)
+			}
+		}
+		if got[0].Backend == got[1].Backend || got[0].ID == got[1].ID || got[0].Scope != got[1].Scope {
+			t.Errorf("%s: the shares are told apart wrongly: %+v %+v", c.name, got[0], got[1])
+		}
+	}
+	before := sessionsOf(t, sticky(to("a b"), cookie("c")))
+	after := of(graph.Session{Type: gatewayv1.CookieBasedSessionPersistence, Name: "c"})
+	if after[0].OtherName != before[0].Name || after[0].Scope != before[0].Scope {
+		t.Errorf("whose session was of the other shape is moved: %+v, then %+v", before[0], after[0])
+	}
+}

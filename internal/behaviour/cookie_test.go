@@ -51,6 +51,9 @@ func TestB31ACookieHasTheAttributesThatItsListenerAllows(t *testing.T) {
 		{"session", `{absoluteTimeout: 1h, cookie: {name: s, lifetimeType: Session}}`, `s` + value + `Path=/; HttpOnly; SameSite=Lax`},
 		{"permanent", `{absoluteTimeout: 1h30m, cookie: {name: l, lifetimeType: Permanent}}`, `l` + value + `Max-Age=5400; Path=/; HttpOnly; SameSite=Lax`},
 		{"long", `{absoluteTimeout: 8760h, cookie: {name: year, lifetimeType: Permanent, path: /y}}`, `year` + value + `Max-Age=31536000; Path=/y; HttpOnly; SameSite=Lax`},
+		{"old", `{}`, `limpet-[a-z2-7]{12}` + value + `Path=/; HttpOnly; SameSite=Lax`},
+		{"old-name", `{type: Cookie, sessionName: old}`, `old` + value + `Path=/; HttpOnly; SameSite=Lax`},
+		{"old-permanent", `{sessionName: op, absoluteTimeout: 1h, cookieConfig: {lifetimeType: Permanent}}`, `op` + value + `Max-Age=3600; Path=/; HttpOnly; SameSite=Lax`},
 	}
 	var rules strings.Builder
 	for _, c := range cases {
@@ -84,13 +87,13 @@ func TestB31ACookieHasTheAttributesThatItsListenerAllows(t *testing.T) {
 		check(t, w)
 	})
 	for name, session := range map[string]string{
-		"no cookie":                       `{type: Cookie}`,
-		"an absolute timeout alone":       `{absoluteTimeout: 1h}`,
-		"a header without its name":       `{type: Header}`,
+		"both shapes":                     `{sessionName: sid, cookie: {name: sid}}`,
+		"cookieConfig for a header":       `{type: Header, sessionName: x, cookieConfig: {}}`,
+		"permanent, in the old shape":     `{cookieConfig: {lifetimeType: Permanent}}`,
 		"permanent without a timeout":     `{cookie: {lifetimeType: Permanent}}`,
 		"a lifetime that is none":         `{cookie: {lifetimeType: Forever}}`,
 		"a type that is none":             `{type: Url, cookie: {}}`,
-		"nothing at all":                  `{}`,
+		"a name that is none":             `{sessionName: "a b"}`,
 		"a cookie for a header":           `{type: Header, cookie: {}, header: {name: x}}`,
 		"a header for a cookie":           `{type: Cookie, cookie: {}, header: {name: x}}`,
 		"a timeout below a second":        `{absoluteTimeout: 500ms, cookie: {}}`,
