@@ -26,7 +26,7 @@ func refuseConflicts(drafts []*listenerDraft) {
 func refuseTaken(before, drafts []*listenerDraft) {
 	for _, draft := range drafts {
 		for _, other := range before {
-			if reason := conflictOf(draft, other); reason != "" && !other.lost {
+			if reason := takenOf(draft, other); reason != "" && !other.lost {
 				// Whose listener it is may be a secret to who reads this; what it has is known to whoever can ask the port.
 				draft.conflict.add(reason, "port %d of Gateway %s has another listener, which comes first, with %s",
 					draft.node.Port, draft.node.Gateway.Key(), describe(other))
@@ -66,6 +66,17 @@ func conflictOf(a, b *listenerDraft) gatewayv1.ListenerConditionReason {
 		return gatewayv1.ListenerReasonHostnameConflict
 	}
 	return ""
+}
+
+// takenOf is conflictOf for a listener of a ListenerSet, which may also have a protocol that Limpet does not serve: who comes
+// later hears of both.
+func takenOf(a, before *listenerDraft) gatewayv1.ListenerConditionReason {
+	wholePort := a.node.Source.Protocol == gatewayv1.TCPProtocolType ||
+		a.node.Source.Protocol == gatewayv1.TLSProtocolType && !before.node.TLS
+	if wholePort && before.distinguishable && a.node.Port == before.node.Port {
+		return gatewayv1.ListenerReasonProtocolConflict
+	}
+	return conflictOf(a, before)
 }
 
 // findOverlaps notes, for each TLS listener, the others on its port that have hostnames in common with it.

@@ -48,7 +48,6 @@ var pending = map[string]string{
 	"HTTPRouteRetryWithBackendTimeout":                          "retries and timeouts",
 	"BackendTLSPolicy":                                          "BackendTLSPolicy",
 	"BackendTLSPolicySANValidation":                             "BackendTLSPolicy",
-	"ListenerSetProtocolConflict":                               "ListenerSet",
 	"GRPCRouteSessionPersistenceHeaderRule":                     "GRPCRoute",
 	"GRPCRouteSessionPersistenceHeaderXBackend":                 "XBackend",
 	"GRPCRouteSessionPersistenceRule":                           "GRPCRoute",
