@@ -80,10 +80,10 @@ type rendered struct {
 
 // frameInput is everything that the sections and assets depend on.
 type frameInput struct {
-	frame    model.Frame
-	capacity int
-	cookies  []string
-	headers  []string
+	frame   model.Frame
+	slots   []slotProfile
+	cookies []string
+	headers []string
 }
 
 // NewRenderer parses the templates.
@@ -110,7 +110,7 @@ func functions() template.FuncMap {
 
 // Render gives the files for a configuration whose backends are all placed.
 func (r *Renderer) Render(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
-	frame := frameInput{config.Frame, place.Capacity, place.Cookies, place.Headers}
+	frame := frameInput{config.Frame, slotProfiles(place), place.Cookies, place.Headers}
 	now := &rendered{state: state{config, place}, frame: frame}
 	if r.last == nil || !place.Keeps(r.last.state.place) { // a backend that moved is in many entries
 		now.data = (&data{labelled: r.settings.AccessLog != NoAccessLog}).update(state{}, now.state)
@@ -226,8 +226,8 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 		w.add("https", port.Owner, view)
 		w.own(port.Servers)
 	}
-	for i := range in.capacity {
-		w.slot(fmt.Sprintf("s%d", i+1))
+	for _, slot := range in.slots {
+		w.slot(slot.view())
 	}
 	return w.sections, w.err
 }
@@ -304,8 +304,8 @@ func (w *sectionWriter) own(servers []model.TLSServer) {
 	}
 }
 
-func (w *sectionWriter) slot(name string) {
-	w.sections = append(w.sections, files.Section{Name: "backend " + name, Text: w.run("slot", name), Slot: name})
+func (w *sectionWriter) slot(slot slotView) {
+	w.sections = append(w.sections, files.Section{Name: "backend " + slot.Name, Text: w.run("slot", slot), Slot: slot.Name})
 }
 
 func (w *sectionWriter) run(name string, input any) string {

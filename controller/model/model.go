@@ -340,6 +340,8 @@ type Retry struct {
 	Attempts int
 	// Codes are the status codes that are tried again, sorted, with blanks between.
 	Codes string
+	// Timeouts says that an attempt that took BackendTimeout is tried again too.
+	Timeouts bool
 }
 
 // BackendTLS says how a backend proves who it is, and how we do.

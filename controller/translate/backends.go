@@ -40,6 +40,9 @@ func (v backendVariant) name() string {
 	if v.retry.Codes != "" {
 		name += " on " + v.retry.Codes
 	}
+	if v.retry.Timeouts {
+		name += " after timeouts"
+	}
 	if v.gateway.Name != "" {
 		name += " for Gateway " + v.gateway.String()
 	}

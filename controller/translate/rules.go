@@ -44,7 +44,7 @@ func (r *route) useBackends(rule *graph.Rule) {
 		}
 		r.useMirrors(&ref.Filters)
 		if ref.Filters.Redirect == nil {
-			r.useBackend(r.variant(ref.Backend, rule.Retry))
+			r.useBackend(r.variant(ref.Backend, retry(rule)))
 		}
 	}
 }
@@ -62,8 +62,8 @@ func (r *route) useBackend(variant backendVariant) {
 }
 
 // variant is how the route speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
-func (r *route) variant(key graph.BackendKey, tries *graph.Retry) backendVariant {
-	variant := backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: retry(tries)}
+func (r *route) variant(key graph.BackendKey, tries model.Retry) backendVariant {
+	variant := backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: tries}
 	if slices.Contains(r.source.TLSBackends, key) {
 		variant.gateway = r.gateway
 	}
@@ -71,9 +71,15 @@ func (r *route) variant(key graph.BackendKey, tries *graph.Retry) backendVariant
 }
 
 // mirrorVariant is without the rule's retries: no client waits for a mirror.
-func (r *route) mirrorVariant(key graph.BackendKey) backendVariant { return r.variant(key, nil) }
+func (r *route) mirrorVariant(key graph.BackendKey) backendVariant {
+	return r.variant(key, model.Retry{})
+}
 
-func retry(source *graph.Retry) model.Retry {
+// retry is a rule's profile of attempts. "If a BackendRequest timeout is configured on the route, any retry attempts which reach
+// the configured BackendRequest timeout duration without a response SHOULD be canceled if possible and the Gateway SHOULD schedule
+// the next retry attempt": GEP-1731.
+func retry(rule *graph.Rule) model.Retry {
+	source := rule.Retry
 	if source == nil {
 		return model.Retry{}
 	}
@@ -81,7 +87,10 @@ func retry(source *graph.Retry) model.Retry {
 	for i, code := range source.Codes {
 		codes[i] = strconv.Itoa(code)
 	}
-	return model.Retry{Set: true, Attempts: source.Attempts, Codes: strings.Join(codes, " ")}
+	limited := rule.BackendTimeout > 0 && rule.BackendTimeout != graph.Unlimited
+	return model.Retry{
+		Set: true, Attempts: source.Attempts, Codes: strings.Join(codes, " "), Timeouts: limited && source.Attempts > 0,
+	}
 }
 
 // target is the rule, which is made for the first match, and the backend where it has nothing more to say. What sets rules
@@ -161,7 +170,7 @@ func (r *route) split(rule *graph.Rule, id identity, m *graph.Match) []model.Sha
 			share.Filters = r.filters(&ref.Filters, m)
 		}
 		if !ref.Invalid && ref.Filters.Redirect == nil {
-			share.Backend = r.variant(ref.Backend, rule.Retry).name()
+			share.Backend = r.variant(ref.Backend, retry(rule)).name()
 			share.Session = session(rule, id, ref.Backend)
 		}
 		shares = append(shares, share)

@@ -1,0 +1,54 @@
+package templates
+
+import (
+	"strings"
+
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+)
+
+// slotView is a slot and what it tries again.
+type slotView struct {
+	Name string
+	// Attempts beyond the first, and HAProxy's words for when; none for a slot without a profile.
+	Attempts int
+	On       string
+}
+
+// slotProfile is one slot with its retry profile.
+type slotProfile struct {
+	name  string
+	retry model.Retry
+}
+
+func slotProfiles(place placement.Placement) []slotProfile {
+	names := place.SlotNames()
+	profiles := make([]slotProfile, len(names))
+	for i, name := range names {
+		profiles[i] = slotProfile{name, place.Profile(name)}
+	}
+	return profiles
+}
+
+func (s slotProfile) view() slotView {
+	if !s.retry.Set {
+		return slotView{Name: s.name}
+	}
+	return slotView{Name: s.name, Attempts: s.retry.Attempts, On: retryOn(s.retry)}
+}
+
+// retryOn follows GEP-1731: what could not be connected to has not seen the request, and is tried again; what may have been
+// processed is not, but for the codes that the rule names and for attempts that took longer than it gives them.
+func retryOn(retry model.Retry) string {
+	if retry.Attempts == 0 {
+		return "none"
+	}
+	words := []string{"conn-failure"}
+	if retry.Codes != "" {
+		words = append(words, retry.Codes)
+	}
+	if retry.Timeouts {
+		words = append(words, "response-timeout")
+	}
+	return strings.Join(words, " ")
+}
