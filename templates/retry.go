@@ -13,6 +13,8 @@ type slotView struct {
 	// Attempts beyond the first, and HAProxy's words for when; none for a slot without a profile.
 	Attempts int
 	On       string
+	// Repeats requests that were sent.
+	Repeats bool
 }
 
 // slotProfile is one slot with its retry profile.
@@ -34,7 +36,8 @@ func (s slotProfile) view() slotView {
 	if !s.retry.Set {
 		return slotView{Name: s.name}
 	}
-	return slotView{Name: s.name, Attempts: s.retry.Attempts, On: retryOn(s.retry)}
+	repeats := s.retry.Attempts > 0 && (s.retry.Codes != "" || s.retry.Timeouts)
+	return slotView{Name: s.name, Attempts: s.retry.Attempts, On: retryOn(s.retry), Repeats: repeats}
 }
 
 // retryOn follows GEP-1731: what could not be connected to has not seen the request, and is tried again; what may have been

@@ -170,3 +170,21 @@ func TestARequestThatIsTriedElsewhereGetsANewToken(t *testing.T) {
 		}
 	}
 }
+
+func TestAStreamBeginsWhereItCouldBeTriedAgain(t *testing.T) {
+	port := freePort(t)
+	run(t, serving(port, []table.Entry[*model.Backend]{retrying("sum", model.Retry{Attempts: 2, Codes: "500"}, summing(t))}, to("r", "sum", model.Filters{Request: &model.HeaderChange{Set: []model.Header{{Name: "A", Value: "b"}}}})))
+	for name, client := range clients() {
+		body, write := io.Pipe()
+		go func() {
+			for range 4 {
+				_, _ = io.WriteString(write, "part;")
+				time.Sleep(200 * time.Millisecond)
+			}
+			_ = write.Close()
+		}()
+		if got := post(t, client, port, "/r", body, nil); !strings.HasPrefix(got, "20 ") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -58,6 +58,9 @@ func describe(profile model.Retry) string {
 	if profile.Codes != "" {
 		text += " on " + profile.Codes
 	}
+	if profile.Timeouts {
+		text += " after timeouts"
+	}
 	return text
 }
 
@@ -121,5 +124,5 @@ func (p Placement) grownProfiles() Placement {
 }
 
 func compare(a, b model.Retry) int {
-	return cmp.Or(cmp.Compare(a.Attempts, b.Attempts), cmp.Compare(a.Codes, b.Codes))
+	return cmp.Or(cmp.Compare(a.Attempts, b.Attempts), cmp.Compare(describe(a), describe(b)))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/limpet-gateway/limpet/controller"
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
-	"github.com/limpet-gateway/limpet/dataplane/placement"
 	"github.com/limpet-gateway/limpet/internal/keys"
 	"github.com/limpet-gateway/limpet/templates"
 )
@@ -111,7 +110,8 @@ func words(line string) []string {
 // harmless is the shape of a frame with as many ports, servers and names, none of which comes from an object.
 func (o outcome) harmless(t testing.TB) []string {
 	t.Helper()
-	frame, place := model.Frame{}, placement.Placement{Capacity: o.preview.Placement.Capacity}
+	frame, place := model.Frame{}, o.preview.Placement // whose slots have numbers for profiles
+	place.Cookies, place.Headers = nil, nil
 	for i, port := range o.config.Frame.Ports {
 		port.ID, port.Owner = fmt.Sprintf("p%d", i), "Gateway a/b"
 		port.Servers = slices.Clone(port.Servers)
@@ -126,7 +126,11 @@ func (o outcome) harmless(t testing.TB) []string {
 	for i := range o.preview.Placement.Headers {
 		place.Headers = append(place.Headers, fmt.Sprintf("h%d", i))
 	}
-	key := fmt.Sprint(frame, place.Capacity, place.Cookies, place.Headers)
+	var profiles []model.Retry
+	for _, slot := range place.SlotNames() {
+		profiles = append(profiles, place.Profile(slot))
+	}
+	key := fmt.Sprint(frame, profiles, place.Cookies, place.Headers)
 	if known, found := shapes.Load(key); found {
 		return known.([]string)
 	}
