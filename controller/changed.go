@@ -26,6 +26,8 @@ func changedObjects(old, now cluster.Snapshot) []string {
 	all = appendChanged(all, "Secret", old.Secrets, now.Secrets)
 	all = appendChanged(all, "ConfigMap", old.ConfigMaps, now.ConfigMaps)
 	all = appendChanged(all, "BackendTLSPolicy", old.Policies, now.Policies)
+	all = appendChanged(all, "XBackend", old.XBackends, now.XBackends)
+	all = appendChanged(all, "Pod", old.Pods, now.Pods)
 	before := map[any]bool{}
 	for _, other := range old.Others {
 		before[other] = true

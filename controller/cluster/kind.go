@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	strictjson "sigs.k8s.io/json"
 )
 
@@ -38,8 +39,9 @@ type anyObject interface {
 }
 
 const (
-	gatewayGroup   = "gateway.networking.k8s.io"
-	discoveryGroup = "discovery.k8s.io"
+	gatewayGroup      = "gateway.networking.k8s.io"
+	discoveryGroup    = "discovery.k8s.io"
+	experimentalGroup = "gateway.networking.x-k8s.io"
 )
 
 var (
@@ -58,6 +60,8 @@ var (
 		{name: "Service", versions: []string{"v1"}, names: label, decode: typed[corev1.Service]},
 		{name: "Secret", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.Secret], finish: mergeStringData},
 		{name: "ConfigMap", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.ConfigMap]},
+		{name: "XBackend", group: experimentalGroup, versions: []string{"v1alpha1"}, names: subdomain, decode: typed[gatewayxv1alpha1.XBackend]},
+		{name: "Pod", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.Pod]},
 		{name: "BackendTLSPolicy", group: gatewayGroup, versions: []string{"v1", "v1alpha3"}, names: subdomain,
 			decode: typed[gatewayv1.BackendTLSPolicy]},
 		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain, decode: typed[discoveryv1.EndpointSlice]},

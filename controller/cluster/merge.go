@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
 
 // merger makes one Snapshot of all files, and remembers the last one's objects.
@@ -137,6 +138,8 @@ func (m *merger) snapshot(old Snapshot) Snapshot {
 		Secrets:         relist[*corev1.Secret](old.Secrets, byKind["Secret"]),
 		ConfigMaps:      relist[*corev1.ConfigMap](old.ConfigMaps, byKind["ConfigMap"]),
 		Policies:        relist[*gatewayv1.BackendTLSPolicy](old.Policies, byKind["BackendTLSPolicy"]),
+		XBackends:       relist[*gatewayxv1alpha1.XBackend](old.XBackends, byKind["XBackend"]),
+		Pods:            relist[*corev1.Pod](old.Pods, byKind["Pod"]),
 		Others:          reorder(old.Others, others),
 	}
 }
@@ -185,7 +188,7 @@ func (s Snapshot) same(other Snapshot) bool {
 	return s.GatewayClasses.Same(other.GatewayClasses) && s.Gateways.Same(other.Gateways) &&
 		s.ListenerSets.Same(other.ListenerSets) &&
 		s.HTTPRoutes.Same(other.HTTPRoutes) && s.GRPCRoutes.Same(other.GRPCRoutes) && s.ReferenceGrants.Same(other.ReferenceGrants) &&
-		s.Policies.Same(other.Policies) &&
+		s.Policies.Same(other.Policies) && s.XBackends.Same(other.XBackends) && s.Pods.Same(other.Pods) &&
 		s.Namespaces.Same(other.Namespaces) && s.Services.Same(other.Services) &&
 		s.EndpointSlices.Same(other.EndpointSlices) && s.Secrets.Same(other.Secrets) &&
 		s.ConfigMaps.Same(other.ConfigMaps) && slices.Equal(s.Others, other.Others)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
 
 // Snapshot is every object that Limpet reads, at one moment. It is a value; what it holds must not be changed.
@@ -30,7 +31,9 @@ type Snapshot struct {
 	Secrets         Objects[*corev1.Secret]
 	ConfigMaps      Objects[*corev1.ConfigMap]
 	// Policies are the BackendTLSPolicies.
-	Policies Objects[*gatewayv1.BackendTLSPolicy]
+	Policies  Objects[*gatewayv1.BackendTLSPolicy]
+	XBackends Objects[*gatewayxv1alpha1.XBackend]
+	Pods      Objects[*corev1.Pod]
 	// OldSessions leads from a sessionPersistence of a route to the fields of it that v1.7 of the Gateway API has no more. It
 	// changes only together with the route.
 	OldSessions map[*gatewayv1.SessionPersistence]*OldSession
@@ -50,6 +53,16 @@ func NewObjects[T metav1.Object](objects ...T) Objects[T] {
 
 // All returns the objects in order. The slice must not be changed.
 func (o Objects[T]) All() []T { return o.list }
+
+// Namespace returns the objects of a namespace, in order. The slice must not be changed.
+func (o Objects[T]) Namespace(namespace string) []T {
+	from, _ := o.search(namespace, "")
+	to := from
+	for to < len(o.list) && o.list[to].GetNamespace() == namespace {
+		to++
+	}
+	return o.list[from:to]
+}
 
 // Get returns the object of that name, of the zero T (nil) and false.
 func (o Objects[T]) Get(namespace, name string) (T, bool) {

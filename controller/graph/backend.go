@@ -14,9 +14,15 @@ import (
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
-// Backend returns the Service's port with its endpoints, nil if there is no such Service or port. The pointer stays the
+// Backend returns a Service's port, or an XBackend, with its endpoints; nil if there is no such thing. The pointer stays the
 // same, also from one Graph of a Builder to the next, until an endpoint of it changes.
 func (g *Graph) Backend(key BackendKey) *Backend {
+	if key.Kind == kindXBackend {
+		if known, found := g.xbackends.Get(serviceKey(key.Namespace, key.Name)); found {
+			return known.backend
+		}
+		return nil
+	}
 	service, found := g.backends.Get(serviceKey(key.Namespace, key.Name))
 	if !found {
 		return nil
@@ -24,17 +30,26 @@ func (g *Graph) Backend(key BackendKey) *Backend {
 	return service.backend(key.Port)
 }
 
-// ChangedServices names the Services for which Backend may give something else than in another Graph of the same Builder,
-// in no particular order. It costs what differs.
-func (g *Graph) ChangedServices(since *Graph) iter.Seq[types.NamespacedName] {
-	return func(yield func(types.NamespacedName) bool) {
+// ChangedBackends names the Services (with port 0) and XBackends for which Backend may give something else than in another
+// Graph of the same Builder, in no particular order. It costs what differs.
+func (g *Graph) ChangedBackends(since *Graph) iter.Seq[BackendKey] {
+	return func(yield func(BackendKey) bool) {
 		for c := range g.backends.Diff(since.backends) {
-			namespace, name, _ := strings.Cut(c.Key, "/")
-			if !yield(types.NamespacedName{Namespace: namespace, Name: name}) {
+			if !yield(changedKey(kindService, c.Key)) {
+				return
+			}
+		}
+		for c := range g.xbackends.Diff(since.xbackends) {
+			if !yield(changedKey(kindXBackend, c.Key)) {
 				return
 			}
 		}
 	}
+}
+
+func changedKey(kind, key string) BackendKey {
+	namespace, name, _ := strings.Cut(key, "/")
+	return BackendKey{Kind: kind, Namespace: namespace, Name: name}
 }
 
 // backends lead from a Service's namespace and name to what is known about it.

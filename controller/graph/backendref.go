@@ -17,6 +17,7 @@ type references struct {
 	namespace string
 	grants    grants
 	services  backends
+	xbackends xbackendTable
 	// unresolved references are reported in ResolvedRefs, ignored things of Services that are used otherwise.
 	unresolved routeProblems
 	ignored    []string
@@ -24,6 +25,8 @@ type references struct {
 	needs []objectKey
 	// tls are the backends that are spoken to in TLS and shown the Gateway's client certificate.
 	tls []BackendKey
+	// collisions are XBackends that keep no sessions because of another one's name for them.
+	collisions []collision
 }
 
 // The kinds of backends.
@@ -35,8 +38,11 @@ const (
 // kindGrants stands for all ReferenceGrants of a namespace.
 const kindGrants = "ReferenceGrants"
 
-// backend follows a reference to a Service's port. The field is where it stands.
+// backend follows a reference to a Service's port or to an XBackend. The field is where it stands.
 func (r *references) backend(field string, ref *gatewayv1.BackendObjectReference) (BackendKey, bool) {
+	if valueOr(ref.Group, "") == groupExperimental && valueOr(ref.Kind, "") == kindXBackend {
+		return r.xbackend(field, ref)
+	}
 	if !r.supportedKind(field, ref) {
 		return BackendKey{}, false
 	}
@@ -68,11 +74,8 @@ func (r *references) supportedKind(field string, ref *gatewayv1.BackendObjectRef
 	if group == "" && kind == "Service" {
 		return true
 	}
-	if group == groupExperimental && kind == "XBackend" {
-		r.needs = append(r.needs, r.target("XBackend", ref))
-	}
 	r.unresolved.add(gatewayv1.RouteReasonInvalidKind,
-		"%s: kind %q in group %q is not supported yet, only Service in the core group is", field, kind, group)
+		"%s: kind %q in group %q is not supported, only Service in the core group and XBackend in "+groupExperimental+" are", field, kind, group)
 	return false
 }
 

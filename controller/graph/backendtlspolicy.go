@@ -56,8 +56,11 @@ func newTLSPolicies() *tlsPolicies {
 	}
 }
 
-// update reads the policies that changed and those whose ConfigMaps did. It names the Services that they target or targeted.
-func (p *tlsPolicies) update(last, now cluster.Snapshot) map[types.NamespacedName]bool {
+// policyChanges are the policies that were read, and the Services that they target or targeted.
+type policyChanges struct{ policies, services map[types.NamespacedName]bool }
+
+// update reads the policies that changed and those whose ConfigMaps did.
+func (p *tlsPolicies) update(last, now cluster.Snapshot) policyChanges {
 	sources := make(map[types.NamespacedName]*gatewayv1.BackendTLSPolicy)
 	for _, c := range diff(last.Policies, now.Policies) {
 		sources[c.key()] = c.new
@@ -69,14 +72,15 @@ func (p *tlsPolicies) update(last, now cluster.Snapshot) map[types.NamespacedNam
 			}
 		}
 	}
-	touched := make(map[types.NamespacedName]bool)
+	changes := policyChanges{make(map[types.NamespacedName]bool), make(map[types.NamespacedName]bool)}
 	for name, source := range sources {
-		p.set(name, p.read(source, now), touched)
+		changes.policies[name] = true
+		p.set(name, p.read(source, now), changes.services)
 	}
 	if len(sources) > 0 {
 		p.forget()
 	}
-	return touched
+	return changes
 }
 
 func (p *tlsPolicies) set(name types.NamespacedName, next *tlsPolicy, touched map[types.NamespacedName]bool) {

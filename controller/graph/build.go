@@ -52,6 +52,7 @@ type Builder struct {
 	usedNamespaces map[string]bool
 	policies       *tlsPolicies
 	services       backends
+	xbackends      *xbackends
 	others         *others
 	routes         *routes
 	reports        *reports
@@ -66,7 +67,7 @@ func NewBuilder(options Options) *Builder {
 		options.DefaultAddress = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return &Builder{options: options, certificates: make(certificates), authorities: newAuthorities(),
-		policies: newTLSPolicies(), others: &others{}, routes: newRoutes(), reports: newReports()}
+		policies: newTLSPolicies(), xbackends: newXBackends(), others: &others{}, routes: newRoutes(), reports: newReports()}
 }
 
 // Build says what the objects of a Snapshot mean.
@@ -77,7 +78,9 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	changed := b.buildGrants(snapshot)
 	changed = append(changed, b.buildGateways(snapshot, len(changed) > 0)...)
 	policed := b.policies.update(b.last, snapshot)
-	changed = append(changed, b.buildServices(snapshot, policed)...)
+	changed = append(changed, b.buildServices(snapshot, policed.services)...)
+	visible, reported := b.xbackends.update(b.last, snapshot)
+	changed = append(changed, visible...)
 	fresh := newOthers(snapshot.Others, b.others)
 	othersChanged := fresh != b.others
 	b.others = fresh
@@ -89,14 +92,14 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	if othersChanged || len(changed) > 0 || len(routeChanges) > 0 {
 		b.others.read(&otherInput{gateways: b.byName, sets: b.setsByName, routes: b.routes})
 	}
-	b.report(snapshot, policed)
+	b.report(snapshot, policed, reported)
 	b.last = snapshot
 	return &Graph{
 		Classes: b.classes.ours, Gateways: b.gateways, ListenerSets: b.sets, Routes: b.routes.shown, Others: b.others.nodes,
 		Unclaimed: slices.Concat(b.classes.others, b.unclaimed, b.unclaimedSets, b.routes.unclaimed, b.reports.unclaimed,
 			b.others.unclaimed),
 		Reported: b.reports.shown,
-		backends: b.services, attached: b.routes.attached,
+		backends: b.services, xbackends: b.xbackends.table, attached: b.routes.attached,
 	}
 }
 
@@ -104,7 +107,7 @@ func (b *Builder) routeInput(snapshot cluster.Snapshot) *routeInput {
 	return &routeInput{
 		sessions: snapshot.OldSessions,
 		gateways: b.byName, sets: b.setsByName, namespaces: namespaces{snapshot.Namespaces},
-		references: references{grants: b.grants, services: b.services},
+		references: references{grants: b.grants, services: b.services, xbackends: b.xbackends.table},
 	}
 }
 
@@ -288,14 +291,14 @@ func (b *Builder) buildServices(snapshot cluster.Snapshot, policed map[types.Nam
 }
 
 // report says anew what came of the policies whose targets, rivals or ancestors may be other ones.
-func (b *Builder) report(snapshot cluster.Snapshot, policed map[types.NamespacedName]bool) {
-	dirty := make(map[types.NamespacedName]bool)
+func (b *Builder) report(snapshot cluster.Snapshot, policed policyChanges, xbackends map[types.NamespacedName]bool) {
+	dirty := maps.Clone(policed.policies)
 	add := func(service types.NamespacedName) {
 		for _, policy := range b.policies.byService[service] {
 			dirty[nameOf(policy.source)] = true
 		}
 	}
-	for service := range policed {
+	for service := range policed.services {
 		add(service)
 	}
 	for _, c := range diff(b.last.Services, snapshot.Services) {
@@ -305,10 +308,8 @@ func (b *Builder) report(snapshot cluster.Snapshot, policed map[types.Namespaced
 		maps.Copy(dirty, b.policies.byOther[key])
 		add(types.NamespacedName{Namespace: key.namespace, Name: key.name})
 	}
-	for _, c := range diff(b.last.Policies, snapshot.Policies) {
-		dirty[c.key()] = true
-	}
 	edit := reportsEdit{reports: b.reports}
+	b.reportXBackends(&edit, xbackends)
 	for name := range dirty {
 		if policy := b.policies.all[name]; policy != nil {
 			edit.set(b.policies.report(policy, b.services, b.routes))

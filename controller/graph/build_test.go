@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
@@ -181,8 +179,11 @@ func TestAGraphNamesTheServicesThatChanged(t *testing.T) {
 	builder := NewBuilder(Options{})
 	before := builder.Build(snapshot)
 	changed := func(g *Graph) string {
-		names := slices.Collect(g.ChangedServices(before))
-		slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+		var names []string
+		for key := range g.ChangedBackends(before) {
+			names = append(names, key.Kind+" "+key.Namespace+"/"+key.Name)
+		}
+		slices.Sort(names)
 		return fmt.Sprint(names)
 	}
 	snapshot.HTTPRoutes = snapshot.HTTPRoutes.Without("default", "r1")
@@ -191,10 +192,10 @@ func TestAGraphNamesTheServicesThatChanged(t *testing.T) {
 	}
 	snapshot.EndpointSlices = snapshot.EndpointSlices.Without("default", "e1")
 	snapshot.Services = snapshot.Services.Without("other", "s2")
-	if got := changed(builder.Build(snapshot)); got != "[default/s1 other/s2]" {
+	if got := changed(builder.Build(snapshot)); got != "[Service default/s1 Service other/s2]" {
 		t.Error(got)
 	}
-	for range builder.Build(snapshot).ChangedServices(before) {
+	for range builder.Build(snapshot).ChangedBackends(before) {
 		break // A caller may stop.
 	}
 }

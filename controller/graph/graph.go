@@ -40,8 +40,9 @@ type Graph struct {
 	// why an object gets no status. In a cluster they are other controllers' business.
 	Unclaimed []*Unclaimed
 
-	backends backends
-	attached map[*Listener]int
+	backends  backends
+	xbackends xbackendTable
+	attached  map[*Listener]int
 }
 
 // AttachedRoutes is the number of accepted routes that attach to a listener of this Graph, valid or not.
@@ -340,6 +341,8 @@ type BackendRef struct {
 	// Invalid references answer their share with 500.
 	Invalid bool
 	Backend BackendKey
+	// Session is an XBackend's own, which goes before the rule's.
+	Session *Session
 	// Filters are the backendRef's own, after the rule's.
 	Filters Filters
 }
@@ -378,8 +381,6 @@ type Backend struct {
 	HTTP2 bool
 	// TLS is nil for plain text.
 	TLS *BackendTLS
-	// Session is an XBackend's own.
-	Session *Session
 }
 
 // BackendTLS says how a backend proves who it is, from a BackendTLSPolicy or an XBackend.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
@@ -72,6 +73,8 @@ type objects struct {
 	secrets    []*corev1.Secret
 	configMaps []*corev1.ConfigMap
 	policies   []*gatewayv1.BackendTLSPolicy
+	xbackends  []*gatewayxv1alpha1.XBackend
+	pods       []*corev1.Pod
 	others     []*unstructured.Unstructured
 }
 
@@ -81,7 +84,8 @@ func (o *objects) snapshot() cluster.Snapshot {
 		ListenerSets: cluster.NewObjects(o.sets...), HTTPRoutes: cluster.NewObjects(o.routes...), ReferenceGrants: cluster.NewObjects(o.grants...),
 		Namespaces: cluster.NewObjects(o.namespaces...), Services: cluster.NewObjects(o.services...),
 		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...),
-		ConfigMaps: cluster.NewObjects(o.configMaps...), Policies: cluster.NewObjects(o.policies...), Others: o.others,
+		ConfigMaps: cluster.NewObjects(o.configMaps...), Policies: cluster.NewObjects(o.policies...),
+		XBackends: cluster.NewObjects(o.xbackends...), Pods: cluster.NewObjects(o.pods...), Others: o.others,
 	}
 }
 
@@ -112,6 +116,10 @@ func (o *objects) add(document string) error {
 		return decode(document, &o.secrets)
 	case "BackendTLSPolicy":
 		return decode(document, &o.policies)
+	case "XBackend":
+		return decode(document, &o.xbackends)
+	case "Pod":
+		return decode(document, &o.pods)
 	case "ConfigMap":
 		return decode(document, &o.configMaps)
 	}

@@ -27,11 +27,12 @@ type routeRules struct {
 	refused routeProblems
 	// dropped has an entry for each rule that is dropped for what it says itself.
 	dropped routeProblems
-	// unresolved, ignored, needs and tls are those of references.
+	// unresolved, ignored, needs, tls and collisions are those of references.
 	unresolved routeProblems
 	ignored    []string
 	needs      []objectKey
 	tls        []BackendKey
+	collisions []collision
 }
 
 // readRules reads the spec of a route, and takes over rules that are equal to those of the last time.
@@ -44,13 +45,15 @@ func readRules(in *routeInput, source *gatewayv1.HTTPRoute, last []*Rule) *route
 	for i := range sources {
 		draft := &ruleDraft{source: &sources[i], refs: &refs, sessions: in.sessions, field: indexed("spec.rules", i)}
 		draft.read(i, result.refused.any())
+		refs.giveSessions(draft.field, draft.node)
 		result.dropped = append(result.dropped, draft.problems...)
 		result.rules = append(result.rules, takeOver(draft.node, i, last))
 	}
 	if source.Spec.UseDefaultGateways != "" && source.Spec.UseDefaultGateways != gatewayv1.GatewayDefaultScopeNone {
 		refs.ignore("spec.useDefaultGateways: default Gateways are not built yet, name Gateways in parentRefs")
 	}
-	result.unresolved, result.ignored, result.needs, result.tls = refs.unresolved, refs.ignored, refs.needs, refs.tls
+	result.unresolved, result.ignored, result.needs = refs.unresolved, refs.ignored, refs.needs
+	result.tls, result.collisions = refs.tls, refs.collisions
 	return result
 }
 
@@ -76,7 +79,7 @@ func countMatches(source *gatewayv1.HTTPRoute) int {
 
 // demandSecure says whether a rule's cookie is dropped by browsers that do not speak TLS.
 func (r *routeRules) demandSecure() bool {
-	return slices.ContainsFunc(r.rules, func(rule *Rule) bool { return demandsSecure(rule.Session) })
+	return slices.ContainsFunc(r.rules, func(rule *Rule) bool { return rule.demandsSecure() != nil })
 }
 
 // onPlain drops the rules whose cookies need TLS, because the route attaches to a listener that has none.
@@ -84,9 +87,10 @@ func (r *routeRules) onPlain(listener *Listener, last []*Rule) *routeRules {
 	result := *r
 	result.rules, result.dropped = nil, slices.Clone(r.dropped)
 	for i, rule := range r.rules {
-		if demandsSecure(rule.Session) {
-			result.dropped.add(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].sessionPersistence: the cookie's name %q "+
-				"demands the attribute Secure, which cookies of listener %q (protocol HTTP) do not have", i, rule.Session.Name, listener.Name)
+		if session := rule.demandsSecure(); session != nil {
+			result.dropped.add(gatewayv1.RouteReasonUnsupportedValue, "spec.rules[%d].sessionPersistence, or that of an XBackend: the "+
+				"cookie's name %q demands the attribute Secure, which cookies of listener %q (protocol HTTP) do not have",
+				i, session.Name, listener.Name)
 			rule = takeOver(rule.drop(), i, last)
 		}
 		result.rules = append(result.rules, rule)

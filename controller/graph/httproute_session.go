@@ -165,6 +165,19 @@ func demandsSecure(session *Session) bool {
 		(hasPrefixFold(session.Name, "__Host-") || hasPrefixFold(session.Name, "__Secure-"))
 }
 
+// demandsSecure returns the session of the rule, or of one of its XBackends, whose cookie browsers drop if it lacks Secure.
+func (r *Rule) demandsSecure() *Session {
+	if demandsSecure(r.Session) {
+		return r.Session
+	}
+	for _, ref := range r.Backends {
+		if demandsSecure(ref.Session) {
+			return ref.Session
+		}
+	}
+	return nil
+}
+
 // hasPrefixFold compares without case, as browsers do with these prefixes.
 func hasPrefixFold(name, prefix string) bool {
 	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)

@@ -47,8 +47,6 @@ func TestOtherKindsHearThatTheyAreNotServed(t *testing.T) {
 			"XTelemetryPolicy/x " + invalid},
 		{"a policy of our route", otherObject("limpet.dev/v1alpha1", "SessionPersistencePolicy",
 			"{targetRef: {group: gateway.networking.k8s.io, kind: HTTPRoute, name: route}}"), "SessionPersistencePolicy/x " + invalid},
-		{"an XBackend that a route of ours uses", otherObject(x, "XBackend", "{type: EndpointSelector}"), "XBackend/x " + invalid},
-		{"an XBackend that no route uses", strings.Replace(otherObject(x, "XBackend", "{}"), "name: x", "name: y", 1), ""},
 		{"a Deployment is not our business", otherObject("apps/v1", "Deployment", "{parentRefs: [{name: gw}]}"), ""},
 		{"an object without a spec", "---\napiVersion: " + v1 + "\nkind: GRPCRoute\nmetadata: {name: x}\n", ""},
 		{"an object whose fields have the wrong types", otherObject(v1, "GRPCRoute", "{parentRefs: {name: gw}, targetRefs: 7, parentRef: [1]}"), ""},

@@ -15,9 +15,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
@@ -64,17 +64,21 @@ func backendKeys(yield func(BackendKey) bool) {
 					return
 				}
 			}
+			if !yield(BackendKey{Kind: "XBackend", Namespace: namespace, Name: fmt.Sprintf("s%d", i)}) {
+				return
+			}
 		}
 	}
 }
 
-// namesWhatChanged checks that no Backend differs of a Service that ChangedServices does not name.
+// namesWhatChanged checks that no Backend differs of a Service that ChangedBackends does not name.
 func namesWhatChanged(t *testing.T, was, is *Graph) {
 	t.Helper()
-	changed := slices.Collect(is.ChangedServices(was))
+	changed := slices.Collect(is.ChangedBackends(was))
 	for key := range backendKeys {
-		name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-		if was.Backend(key) != is.Backend(key) && !slices.Contains(changed, name) {
+		origin := key
+		origin.Port = 0
+		if was.Backend(key) != is.Backend(key) && !slices.Contains(changed, origin) {
 			t.Fatalf("%v changed", key)
 		}
 	}
@@ -130,7 +134,7 @@ func put[T object](w world, all *cluster.Objects[T], object T) {
 }
 
 func (w world) edit(s *cluster.Snapshot) {
-	switch w.IntN(17) {
+	switch w.IntN(22) {
 	case 0:
 		put(w, &s.GatewayClasses, w.class())
 	case 1, 2:
@@ -152,8 +156,12 @@ func (w world) edit(s *cluster.Snapshot) {
 		put(w, &s.Policies, w.policy())
 	case 13:
 		put(w, &s.ConfigMaps, w.configMap())
-	case 14, 15:
+	case 19, 20:
 		put(w, &s.ListenerSets, w.set())
+	case 14, 15, 16:
+		put(w, &s.XBackends, w.xbackend())
+	case 17, 18:
+		put(w, &s.Pods, w.pod())
 	default:
 		s.Others = w.others(s.Others)
 	}
@@ -246,7 +254,7 @@ func (w world) rule() gatewayv1.HTTPRouteRule {
 		namespace, port := gatewayv1.Namespace(w.pick("a", "b")), int32(80+w.IntN(3))
 		ref := gatewayv1.HTTPBackendRef{}
 		ref.Name, ref.Namespace, ref.Port = gatewayv1.ObjectName(fmt.Sprintf("s%d", w.IntN(5))), &namespace, &port
-		if w.chance(10) {
+		if w.chance(40) {
 			group, kind := gatewayv1.Group(groupExperimental), gatewayv1.Kind("XBackend")
 			ref.Group, ref.Kind, ref.Port = &group, &kind, nil
 		}
@@ -289,7 +297,7 @@ func (w world) service() *corev1.Service {
 
 func (w world) slice() *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: w.meta("e", 8), AddressType: discoveryv1.AddressType(w.pick("IPv4", "IPv4", "IPv4", "FQDN"))}
-	slice.Labels = map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("s%d", w.IntN(5))}
+	slice.Labels = map[string]string{w.pick(discoveryv1.LabelServiceName, discoveryv1.LabelServiceName, LabelXBackend): fmt.Sprintf("s%d", w.IntN(5))}
 	for i := range 1 + w.IntN(3) {
 		name, port := fmt.Sprint("p", i), int32(8080+w.IntN(2))
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port})
@@ -325,6 +333,35 @@ func (w world) policy() *gatewayv1.BackendTLSPolicy {
 	return policy
 }
 
+func (w world) xbackend() *gatewayxv1alpha1.XBackend {
+	backend := &gatewayxv1alpha1.XBackend{ObjectMeta: w.meta("s", 5)}
+	spec := &backend.Spec
+	spec.Type, spec.Port.Number = gatewayxv1alpha1.BackendTypeEndpointSelector, gatewayxv1alpha1.PortNumber(w.IntN(3)+8079)
+	spec.EndpointSelector = &gatewayxv1alpha1.EndpointSelectorBackend{}
+	spec.EndpointSelector.MatchLabels = map[gatewayv1.LabelKey]gatewayv1.LabelValue{"app": gatewayv1.LabelValue(w.pick("x", "y"))}
+	if w.chance(50) {
+		name := gatewayv1.CookieName(w.pick("one", "two"))
+		spec.SessionPersistence = &gatewayv1.SessionPersistence{Cookie: &gatewayv1.CookieConfig{Name: &name}}
+	}
+	if w.chance(40) {
+		validation := w.policy().Spec.Validation
+		spec.TLS = &gatewayxv1alpha1.BackendTLS{Mode: gatewayxv1alpha1.BackendTLSModeServerOnly, Validation: &validation}
+		if w.chance(50) {
+			spec.TLS.Mode = gatewayxv1alpha1.BackendTLSModeClientAndServer
+			spec.TLS.ClientCertificateRef = &gatewayv1.SecretObjectReference{Name: gatewayv1.ObjectName(w.pick("x0", "x1"))}
+		}
+	}
+	return backend
+}
+
+func (w world) pod() *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: w.meta("p", 6)}
+	pod.Labels = map[string]string{"app": w.pick("x", "y", "z")}
+	pod.Status.PodIPs = []corev1.PodIP{{IP: fmt.Sprintf("10.0.0.%d", w.IntN(6))}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionStatus(w.pick("True", "True", "False"))}}
+	return pod
+}
+
 func (w world) configMap() *corev1.ConfigMap {
 	fresh := bundleOf(w.pick(twoAuthorities()[0], twoAuthorities()[1], "x"))
 	fresh.ObjectMeta = w.meta("ca", 2)
@@ -339,7 +376,7 @@ func (w world) secret() *corev1.Secret {
 
 // others replaces one of some objects without type.
 func (w world) others(all []*unstructured.Unstructured) []*unstructured.Unstructured {
-	kind := w.pick("GRPCRoute", "TCPRoute", "XBackend")
+	kind := w.pick("GRPCRoute", "TCPRoute")
 	fresh := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}}
 	fresh.SetNamespace(w.pick("a", "b"))
 	fresh.SetName(fmt.Sprintf("gw%d", w.IntN(3)))

@@ -283,7 +283,7 @@ type Redirect struct {
 
 // Session is a client's persistence by token on one backend of a rule (GEP-1619).
 type Session struct {
-	// ID is a key of its own: "s" and a hash of scope and backend.
+	// ID is a key of its own: "s" and a hash of the rule's ID and the backend.
 	ID string
 	// Scope goes into the token's MAC: a token of one scope is worth nothing in another.
 	Scope string

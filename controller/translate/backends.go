@@ -52,8 +52,8 @@ func (v backendVariant) name() string {
 // backends are those that routes use, each with the number of routes that do.
 type backends struct {
 	byVariant map[backendVariant]*usedBackend
-	// byService finds those of a Service by its namespace and name.
-	byService map[types.NamespacedName][]*usedBackend
+	// bySource finds those of a Service, by its key with port 0, or of an XBackend.
+	bySource map[graph.BackendKey][]*usedBackend
 	// inUse are all of them, side by side: to walk them is quicker than to walk a map.
 	inUse []*usedBackend
 	// touched are those that came into use or out of it since the last settle.
@@ -76,8 +76,8 @@ type usedBackend struct {
 	held holding
 }
 
-func (u *usedBackend) service() types.NamespacedName {
-	return types.NamespacedName{Namespace: u.key.Namespace, Name: u.key.Name}
+func (u *usedBackend) origin() graph.BackendKey {
+	return graph.BackendKey{Kind: u.key.Kind, Namespace: u.key.Namespace, Name: u.key.Name}
 }
 
 // backendSource is where backends come from: a Graph.
@@ -86,7 +86,7 @@ type backendSource interface {
 }
 
 func newBackends() backends {
-	return backends{byVariant: map[backendVariant]*usedBackend{}, byService: map[types.NamespacedName][]*usedBackend{}}
+	return backends{byVariant: map[backendVariant]*usedBackend{}, bySource: map[graph.BackendKey][]*usedBackend{}}
 }
 
 // use counts a route that uses the backend.
@@ -96,7 +96,7 @@ func (b *backends) use(variant backendVariant) {
 		used = &usedBackend{backendVariant: variant, id: variant.name(), place: len(b.inUse)}
 		b.byVariant[variant] = used
 		b.inUse = append(b.inUse, used)
-		b.byService[used.service()] = append(b.byService[used.service()], used)
+		b.bySource[used.origin()] = append(b.bySource[used.origin()], used)
 		b.touched = append(b.touched, used)
 	}
 	used.users++
@@ -121,8 +121,8 @@ type backendMaker struct {
 }
 
 // settle drops the backends that nobody uses any more, and makes those that are new or whose graph.Backend changed. It
-// looks at the Services that may have changed, or at all if suspects is nil.
-func (b *backends) settle(maker *backendMaker, suspects iter.Seq[types.NamespacedName]) {
+// looks at the Services and XBackends that may have changed, or at all if suspects is nil.
+func (b *backends) settle(maker *backendMaker, suspects iter.Seq[graph.BackendKey]) {
 	for _, used := range b.touched {
 		if used.users == 0 {
 			b.drop(used)
@@ -138,8 +138,8 @@ func (b *backends) settle(maker *backendMaker, suspects iter.Seq[types.Namespace
 		}
 		return
 	}
-	for service := range suspects {
-		for _, used := range b.byService[service] {
+	for origin := range suspects {
+		for _, used := range b.bySource[origin] {
 			maker.refresh(used)
 		}
 	}
@@ -150,9 +150,9 @@ func (b *backends) drop(used *usedBackend) {
 	last := b.inUse[len(b.inUse)-1]
 	b.inUse[used.place], last.place = last, used.place
 	b.inUse = b.inUse[:len(b.inUse)-1]
-	rest := slices.DeleteFunc(b.byService[used.service()], func(other *usedBackend) bool { return other == used })
-	if b.byService[used.service()] = rest; len(rest) == 0 {
-		delete(b.byService, used.service())
+	rest := slices.DeleteFunc(b.bySource[used.origin()], func(other *usedBackend) bool { return other == used })
+	if b.bySource[used.origin()] = rest; len(rest) == 0 {
+		delete(b.bySource, used.origin())
 	}
 }
 
@@ -181,6 +181,7 @@ func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend 
 	if source != nil {
 		b.Endpoints = n.endpoints(source.Endpoints)
 		b.HTTP2 = b.HTTP2 || source.HTTP2
+		b.External = source.External
 		b.TLS = backendTLS(source.TLS, used.certificate)
 		if b.TLS != nil && len(b.TLS.SubjectAltNames) > 0 {
 			b.Endpoints = nil // Until such names are verified: what must not go to just anyone goes nowhere.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/controller/translate/translatetest"
@@ -61,8 +59,8 @@ type editor struct {
 	*world
 	random *rand.Rand
 	count  int
-	// suspects are the Services that changed since the last call.
-	suspects []types.NamespacedName
+	// suspects are the backends that changed since the last call.
+	suspects []graph.BackendKey
 }
 
 var (
@@ -140,7 +138,7 @@ func (e *editor) changeBackend() string {
 		b.Endpoints = append(b.Endpoints, endpoint(fmt.Sprint(key.Name, "-", i), fmt.Sprintf("10.0.0.%d:80", e.random.IntN(4)+1)))
 	}
 	e.made[key] = b
-	e.suspects = append(e.suspects, types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+	e.suspects = append(e.suspects, graph.BackendKey{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name})
 	return "changed " + key.Name
 }
 

@@ -127,6 +127,11 @@ func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) 
 	if rule.Filters.Redirect == nil {
 		made.Split = r.split(rule, id, m)
 	}
+	for i := range made.Split {
+		if session := made.Split[i].Session; session != nil {
+			session.ID = "s" + digest("session", key, session.Backend)
+		}
+	}
 	return made
 }
 
@@ -171,7 +176,7 @@ func (r *route) split(rule *graph.Rule, id identity, m *graph.Match) []model.Sha
 		}
 		if !ref.Invalid && ref.Filters.Redirect == nil {
 			share.Backend = r.variant(ref.Backend, retry(rule)).name()
-			share.Session = session(rule, id, ref.Backend)
+			share.Session = shareSession(rule, id, ref)
 		}
 		shares = append(shares, share)
 	}

@@ -10,6 +10,22 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
+// shareSession is the persistence of one share: that of its XBackend, else the rule's.
+func shareSession(rule *graph.Rule, id identity, ref *graph.BackendRef) *model.Session {
+	if ref.Session != nil {
+		return ownSession(ref)
+	}
+	return session(rule, id, ref.Backend)
+}
+
+// ownSession is that of an XBackend. Its scope is the XBackend's: a session holds in all rules and routes that lead there.
+func ownSession(ref *graph.BackendRef) *model.Session {
+	id := identity{ref.Backend.Kind, ref.Backend.Namespace, ref.Backend.Name}
+	s := newSession(ref.Session, id.scope(), ref.Backend)
+	s.Name = cmp.Or(ref.Session.Name, "limpet-"+digest("cookie", id.scope(), backendName(ref.Backend)))
+	return s
+}
+
 // session is the persistence of one share. Unless it is sticky, the split decides first and the session pins within its
 // backend (GEP-1619: "session persistence MUST NOT override which backend is selected"), so each share has a session of its
 // own; all of a rule have one scope, and a session's entry is rewritten in place when only its limits or attributes change.
@@ -17,26 +33,31 @@ func session(rule *graph.Rule, id identity, backend graph.BackendKey) *model.Ses
 	if rule.Session == nil {
 		return nil
 	}
-	scope := id.scope()
+	s := newSession(rule.Session, id.scope(), backend)
+	if s.Carrier == model.HeaderLine {
+		s.Name = cmp.Or(rule.Session.Name, "limpet-"+digest("header", s.Scope))
+	} else {
+		s.Name, s.OtherName = cookieNames(rule, s.Scope, backend)
+	}
+	return s
+}
+
+// newSession returns one without a name, and without an ID: that belongs to the model's rule, since several may share a scope.
+func newSession(source *graph.Session, scope string, backend graph.BackendKey) *model.Session {
 	s := &model.Session{
-		ID:       "s" + digest("session", scope, backendName(backend)),
 		Scope:    scope,
 		Backend:  backendDigest(backend),
-		Absolute: wholeSeconds(rule.Session.Absolute),
-		Idle:     wholeSeconds(rule.Session.Idle),
-		Sticky:   rule.Session.Sticky,
+		Absolute: wholeSeconds(source.Absolute),
+		Idle:     wholeSeconds(source.Idle),
+		Sticky:   source.Sticky,
 	}
-	if rule.Session.Type == gatewayv1.HeaderBasedSessionPersistence {
-		s.Carrier, s.Name = model.HeaderLine, cmp.Or(rule.Session.Name, "limpet-"+digest("header", scope))
+	if source.Type == gatewayv1.HeaderBasedSessionPersistence {
+		s.Carrier = model.HeaderLine
 		return s
 	}
 	s.Carrier = model.Cookie
-	s.Name, s.OtherName = cookieNames(rule, scope, backend)
-	s.Permanent = rule.Session.Permanent
-	s.Path = rule.Session.Path
-	if s.Path == "" {
-		s.Path = "/"
-	}
+	s.Permanent = source.Permanent
+	s.Path = cmp.Or(source.Path, "/")
 	return s
 }
 

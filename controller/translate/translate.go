@@ -67,17 +67,17 @@ func (t *Translator) Config(g *graph.Graph) model.Config {
 	return t.translate(g.Gateways, g.Routes, g, suspects)
 }
 
-// suspects are the Services that may have changed since the last Graph.
-func (t *Translator) suspects(g *graph.Graph) iter.Seq[types.NamespacedName] {
+// suspects are the Services and XBackends that may have changed since the last Graph.
+func (t *Translator) suspects(g *graph.Graph) iter.Seq[graph.BackendKey] {
 	if t.last == nil {
-		return slices.Values([]types.NamespacedName(nil)) // every backend is new
+		return slices.Values([]graph.BackendKey(nil)) // every backend is new
 	}
-	return g.ChangedServices(t.last)
+	return g.ChangedBackends(t.last)
 }
 
 // translate is Config with the Graph in its parts.
 func (t *Translator) translate(
-	gateways []*graph.Gateway, routes []*graph.Route, source backendSource, suspects iter.Seq[types.NamespacedName],
+	gateways []*graph.Gateway, routes []*graph.Route, source backendSource, suspects iter.Seq[graph.BackendKey],
 ) model.Config {
 	changed := changes{rules: map[string]*model.Rule{}}
 	if !slices.Equal(t.gateways, gateways) {

@@ -105,7 +105,7 @@ func TestNothingIsRememberedOfWhatIsGone(t *testing.T) {
 	w.config(translator)
 	for what, count := range map[string]int{
 		"paths": len(translator.paths.entries), "refusals": len(translator.paths.refusals), "refusing": len(translator.paths.refusing),
-		"backends": len(translator.backends.byVariant), "services": len(translator.backends.byService), "backends in use": len(translator.backends.inUse), "routes": len(translator.routes),
+		"backends": len(translator.backends.byVariant), "services": len(translator.backends.bySource), "backends in use": len(translator.backends.inUse), "routes": len(translator.routes),
 	} {
 		if count != 0 {
 			t.Errorf("%d %s are remembered", count, what)
@@ -195,9 +195,9 @@ func TestIDsDoNotChangeFromOneReleaseToTheNext(t *testing.T) {
 		"ptc7oqtej6iwo",
 		"t7tgzjskklzzs",
 		"xvmsz27viuk7",
-		"rcci2e3tzp2p5 sitqdlz5sq2gf q7mj63bhj6fb obt7zkwe c-obt7zkwe",
-		"rcci2e3tzp2p5 sj2umrb6sxtzi q7mj63bhj6fb dcuyhipz c-dcuyhipz",
-		"rzjspewdiqxdh se2h3thznr22g fyqjqcvx4o5i obt7zkwe limpet-7kghgj2ppim7",
+		"rcci2e3tzp2p5 sbkyjksmtf4ls q7mj63bhj6fb obt7zkwe c-obt7zkwe",
+		"rcci2e3tzp2p5 sq4mbulcjm32z q7mj63bhj6fb dcuyhipz c-dcuyhipz",
+		"rzjspewdiqxdh sqxgry37qzjkf fyqjqcvx4o5i obt7zkwe limpet-7kghgj2ppim7",
 		"lrr4oee424nvj 1628811181",
 		"vgpfgzwfld7us",
 	}
