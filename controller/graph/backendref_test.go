@@ -91,6 +91,8 @@ func TestBackendRefs(t *testing.T) {
 		{"another group is invalid", "{group: example.com, name: shop, port: 80}", "", refs("InvalidKind"), nil},
 		{"an XBackend that does not exist is not found", "{group: gateway.networking.x-k8s.io, kind: XBackend, name: x}", "", refs("BackendNotFound"),
 			[]string{"XBackend default/x does not exist"}},
+		{"an XBackend with a port", "{group: gateway.networking.x-k8s.io, kind: XBackend, name: x, port: 80}", "", refs("UnsupportedValue"),
+			[]string{"port must not be set for an XBackend"}},
 		{"an XBackend of another namespace", "{group: gateway.networking.x-k8s.io, kind: XBackend, name: x, namespace: other}",
 			serviceGrant(fromDefault, "{group: gateway.networking.x-k8s.io, kind: XBackend}"), refs("RefNotPermitted"), nil},
 		{"ExternalName is refused", "{name: out, port: 80}", "", refs("InvalidKind"), []string{"CVE-2021-25740"}},
