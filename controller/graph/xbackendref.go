@@ -57,7 +57,7 @@ func (r *references) giveSessions(field string, rule *Rule) {
 		}
 		if owner := owners[name]; owner != node && node.session.Name != "" {
 			r.collisions = append(r.collisions, collision{nameOf(node.source), fmt.Sprintf(
-				"%s of a route has XBackend %s too, whose session has the name %q as well: there this one keeps no sessions",
+				"%s of a route has XBackend %s too, whose session has the name %q as well: there it does not keep its own",
 				field, nameOf(owner.source), node.session.Name)})
 			continue
 		}
