@@ -42,6 +42,8 @@ type ServeOptions struct {
 	AccessLog   templates.AccessLog
 	AccessLogTo io.Writer
 	Log         *slog.Logger
+	// Originator is the command that speaks TLS to endpoints for HAProxy, for this folder.
+	Originator []string
 }
 
 // Serve reads objects from files, watches them and drives an HAProxy of its own, until ctx ends. Then HAProxy is stopped
@@ -62,7 +64,8 @@ func Serve(ctx, grace context.Context, o ServeOptions) error {
 	var c *Controller
 	engine, err := dataplane.New(dataplane.Options{
 		Dir: o.Dir, Binary: o.HAProxy, Render: render, Logger: o.Log,
-		OnResult: func(r dataplane.Result) { c.Report(r) },
+		OnResult:   func(r dataplane.Result) { c.Report(r) },
+		Originator: o.Originator,
 	})
 	if err != nil {
 		return err

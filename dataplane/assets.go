@@ -15,7 +15,7 @@ import (
 type assetPlan struct {
 	put, list, unlist, remove []Step
 	reasons                   []string
-	// authorities are the CA bundles whose content differs.
+	// authorities are the CA bundles, and settings of the TLS originator, whose content differs.
 	authorities []string
 }
 
@@ -46,7 +46,7 @@ func (p *assetPlan) add(running files.Set, change table.Change[files.Asset]) {
 			step.Action = PutAsset
 			p.put = append(p.put, step)
 		}
-		if folder == files.CAFolder && change.HadOld {
+		if change.HadOld && folder != files.CertificateFolder {
 			p.authorities = append(p.authorities, change.Key)
 		}
 	}
@@ -149,7 +149,7 @@ func describeAsset(name string, asset files.Asset) string {
 }
 
 // renewed says of the servers that stay as they are which have to be made anew, by slot: HAProxy gives a server its CA
-// bundle when it makes it.
+// bundle when it makes it, and what was accepted before is in its pool of connections.
 func renewed(running, wanted files.Set, authorities []string, moves map[string]string) {
 	if len(authorities) == 0 {
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/dataplane/haproxy"
 	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/originator"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
@@ -61,6 +62,10 @@ type driver struct {
 
 	live   liveFiles
 	behind behind
+
+	originator   *originator.Supervisor // nil if there is no command
+	originates   bool                   // the last set of assets that was looked at has settings for it
+	originatesOf table.Table[files.Asset]
 }
 
 func newDriver(o Options) (*driver, error) {
@@ -78,6 +83,9 @@ func newDriver(o Options) (*driver, error) {
 			}
 			d.behind.done = make(chan written, 1)
 			d.left.served = &d.running
+			if len(o.Originator) > 0 {
+				d.originator = &originator.Supervisor{Command: o.Originator, Dir: o.Dir, Log: o.Logger}
+			}
 			return d, nil
 		}
 	}
@@ -85,13 +93,21 @@ func newDriver(o Options) (*driver, error) {
 	return nil, fmt.Errorf("dataplane: %w", err)
 }
 
+const lockPatience = 500 * time.Millisecond
+
 // lockFolder makes sure that one Limpet drives a folder. The lock ends with the process.
 func lockFolder(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("dataplane: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	// A process that is being started has everybody's locks until it executes its program.
+	for end := time.Now().Add(lockPatience); ; time.Sleep(lockPatience / 50) {
+		if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
 		_ = lock.Close()
 		return nil, fmt.Errorf("dataplane: another Limpet drives %s: stop it, or use another folder", dir)
 	}
@@ -122,11 +138,28 @@ func (d *driver) tick(now time.Time) bool {
 	d.watch()
 	d.reap(now)
 	d.reapFiles(now)
+	d.originate(d.running.Assets)
 	d.behind.start(d, now)
 	if now.After(d.nextAudit) {
 		d.audit(now)
 	}
 	return d.heal(now) || d.retry(now)
+}
+
+// originate makes sure that the TLS originator runs, if any of the assets are for it.
+func (d *driver) originate(assets table.Table[files.Asset]) {
+	if !assets.Same(d.originatesOf) {
+		d.originates, d.originatesOf = false, assets
+		for change := range assets.Diff(table.Table[files.Asset]{}) {
+			d.originates = d.originates || files.FolderOf(change.Key) == files.OriginFolder
+		}
+	}
+	if !d.originates {
+		return
+	}
+	if err := d.originator.Ensure(); err != nil {
+		d.logger.Error("backends that are known by subjectAltNames are not reached", "error", err)
+	}
 }
 
 // watch notices that HAProxy died.

@@ -51,6 +51,9 @@ type Options struct {
 	// Retry is how often it is looked whether what HAProxy could not load can be loaded now, such as a port that another
 	// process held; 5 s by default.
 	Retry time.Duration
+	// Originator is the command that speaks TLS for HAProxy where assets say how; it is started then. Without one, such
+	// backends are not reached.
+	Originator []string
 	// OnResult is told what came of work that no Apply waits for: recovery, refilled slots, another try. It must not call
 	// the Engine.
 	OnResult func(Result)
@@ -182,6 +185,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	}
 	err := e.driver.writeBehind()
 	err = errors.Join(err, e.driver.process.Stop(ctx))
+	e.driver.originator.Stop()
 	e.driver.release()
 	return err
 }

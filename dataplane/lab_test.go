@@ -40,6 +40,7 @@ type lab struct {
 	changes       int               // of assets
 	serverOptions map[string]string // by backend
 	bindOptions   string
+	addresses     map[netip.AddrPort]string // that servers have instead
 }
 
 // asset sets an asset that the configuration does not say; without a text it goes.
@@ -346,6 +347,9 @@ func (r *testRenderer) render(config model.Config, place placement.Placement) (f
 			s := files.Server{
 				Owner: string(c.New.Owner), Slot: slot, Name: e.Name, Address: e.Address.String(), ID: e.ID, Weight: 1,
 				Options: r.lab.serverOptions[c.Key],
+			}
+			if other, has := r.lab.addresses[e.Address]; has {
+				s.Address = other
 			}
 			if e.Draining {
 				s.Weight = 0

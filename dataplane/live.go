@@ -151,7 +151,7 @@ func (b *batch) load(ctx context.Context, name string) error {
 		d.live.loaded = loaded
 	}
 	asset, is := d.running.Assets.Get(name)
-	if d.live.loaded[name] || !is {
+	if d.live.loaded[name] || !is || files.FolderOf(name) == files.OriginFolder {
 		return nil
 	}
 	if err := b.flush(ctx); err != nil {

@@ -214,6 +214,10 @@ func observedServer(known table.Table[files.Server], key string, state haproxy.S
 		server = files.Server{Slot: state.Backend, Name: state.Name, ID: state.ID, Options: unknownOptions}
 		certain = false
 	}
-	server.Address, server.Weight = state.Address.String(), state.Weight
+	server.Weight = state.Weight
+	// What DNS says is HAProxy's business, and of a socket it shows nothing.
+	if !certain || server.Fixed() {
+		server.Address = state.Address.String()
+	}
 	return server, certain
 }

@@ -64,9 +64,9 @@ var mapOrder = []string{
 // Diff compares two sets. It costs what differs between them.
 func Diff(running, wanted files.Set) Plan {
 	assets := planAssets(running, wanted)
-	servers, moves := serverSteps(running.Servers, wanted.Servers)
+	servers, moves, resolved := serverSteps(running.Servers, wanted.Servers)
 	renewed(running, wanted, assets.authorities, moves)
-	if reasons := append(reloadReasons(running, wanted), assets.reasons...); len(reasons)+len(moves) > 0 {
+	if reasons := slices.Concat(reloadReasons(running, wanted), assets.reasons, resolved); len(reasons)+len(moves) > 0 {
 		return Plan{Reload: reasons, Move: moves}
 	}
 	names := orderedMaps(wanted.Maps)
@@ -94,22 +94,24 @@ func (p Plan) needs() []string {
 // comings are steps that add and change, and steps that remove.
 type comings struct{ come, leave []Step }
 
-func serverSteps(running, wanted table.Table[files.Server]) (steps comings, moves map[string]string) {
+func serverSteps(running, wanted table.Table[files.Server]) (steps comings, moves map[string]string, reasons []string) {
 	moves = map[string]string{}
 	for _, change := range wanted.Changes(running) {
 		was, is := change.Old, change.New
 		switch {
+		case (was.Resolved() || is.Resolved()) && !was.CanBecome(is):
+			reasons = append(reasons, "server "+change.Key+" is one whose name HAProxy resolves")
 		case !change.HadOld:
 			steps.come = append(steps.come, Step{Action: AddServer, Server: is})
 		case !change.HasNew:
 			steps.leave = append(steps.leave, Step{Action: RemoveServer, Server: was})
-		case was.ID != is.ID || was.Options != is.Options:
+		case !was.CanBecome(is):
 			moves[is.Slot] = "server " + change.Key + " changed what only a new one takes"
 		case was.Address != is.Address || was.Weight != is.Weight:
 			steps.come = append(steps.come, Step{Action: ChangeServer, Server: is, Was: was})
 		}
 	}
-	return steps, moves
+	return steps, moves, summarize(reasons)
 }
 
 func orderedMaps(of map[string]table.Table[files.Entry]) []string {

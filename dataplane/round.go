@@ -29,6 +29,7 @@ func (d *driver) round(ctx context.Context) (result Result, done bool) {
 	}
 	for {
 		wanted := d.left.set()
+		d.originate(wanted.Assets)
 		plan := d.diff(wanted)
 		plan.Reload = append(plan.Reload, d.reasons(err)...)
 		if d.generation == 0 {
@@ -244,21 +245,27 @@ func (d *driver) runData(ctx context.Context, wanted files.Set) (int, error) {
 			data.Maps[name] = entries
 		}
 	}
+	data.Servers = hotServers(d.running, wanted)
+	return d.run(ctx, d.diff(data), data)
+}
+
+// hotServers are the running servers with those changes that commands can make, in the slots that there are.
+func hotServers(running, wanted files.Set) table.Table[files.Server] {
 	slots := map[string]bool{}
-	for _, section := range data.Sections {
+	for _, section := range running.Sections {
 		slots[section.Slot] = section.Slot != ""
 	}
-	edit := data.Servers.Edit()
-	for change := range data.Servers.Diff(d.running.Servers) {
-		if change.HasNew && !slots[change.New.Slot] {
+	edit := wanted.Servers.Edit()
+	for change := range wanted.Servers.Diff(running.Servers) {
+		was, is := change.Old, change.New
+		switch {
+		case change.HadOld && (was.Resolved() || change.HasNew && !was.CanBecome(is)):
+			edit.Set(change.Key, was)
+		case change.HasNew && (is.Resolved() || !slots[is.Slot]):
 			edit.Delete(change.Key)
 		}
-		if change.HadOld && change.HasNew && (change.Old.ID != change.New.ID || change.Old.Options != change.New.Options) {
-			edit.Set(change.Key, change.Old)
-		}
 	}
-	data.Servers = edit.Table()
-	return d.run(ctx, d.diff(data), data)
+	return edit.Table()
 }
 
 // hotAssets are the running assets with those changes that need neither a reload nor other servers.

@@ -81,6 +81,9 @@ func (f *serveFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	options.Log = log
+	if self, err := os.Executable(); err == nil {
+		options.Originator = []string{self, "originate", "--dir", options.Dir}
+	}
 	log.Info("limpet serve", "version", version, "files", f.objects.paths, "dir", options.Dir, "haproxy", options.HAProxy,
 		"portOffset", options.Graph.PortOffset)
 	grace, cancel := graceContext(ctx, f.grace)

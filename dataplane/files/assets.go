@@ -27,13 +27,21 @@ func FolderOf(name string) string {
 	return ""
 }
 
-// Files are the assets that a server's options name: HAProxy must have them before the server comes.
+// originWord goes before what the TLS originator is told: "<settings>:<ip>:<port>".
+const originWord = "set-proxy-v2-tlv-fmt(0xE1)"
+
+// Files are the assets that a server's options name: they must be there before the server comes.
 func (s Server) Files() []string {
 	var names []string
+	before := ""
 	for _, word := range strings.Fields(s.Options) {
 		if folder := FolderOf(word); folder == CertificateFolder || folder == CAFolder {
 			names = append(names, word)
 		}
+		if id, _, found := strings.Cut(word, ":"); found && before == originWord {
+			names = append(names, OriginFolder+id+".json")
+		}
+		before = word
 	}
 	return names
 }

@@ -154,7 +154,7 @@ func TestServersThatCannotBeWrittenAreErrors(t *testing.T) {
 		func(s *Server) { s.Name = "a b" },
 		func(s *Server) { s.Name = "" },
 		func(s *Server) { s.Name = "a;b" },
-		func(s *Server) { s.Address = "example.com:80" },
+		func(s *Server) { s.Address = "-example.com:80" },
 		func(s *Server) { s.Address = "127.0.0.1" },
 		func(s *Server) { s.Address = "127.0.0.1:0" },
 		func(s *Server) { s.Address = "[fe80::1%eth0]:1" },

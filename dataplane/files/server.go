@@ -37,11 +37,51 @@ func (s Server) Check() error {
 	case !arePlainWords(s.Options):
 		return fmt.Errorf("server %s: the options %q need quoting, which files and commands do differently", s.Name, s.Options)
 	}
-	address, err := netip.ParseAddrPort(s.Address)
-	if err != nil || address.Addr().Zone() != "" || address.Port() == 0 {
-		return fmt.Errorf("server %s: %q is not an IP address and a port", s.Name, s.Address)
+	if !s.Fixed() && !s.Resolved() && !s.local() {
+		return fmt.Errorf("server %s: %q is not an IP address or a hostname and a port", s.Name, s.Address)
 	}
 	return nil
+}
+
+// CanBecome tells whether commands can make of a server what another one is.
+func (s Server) CanBecome(other Server) bool {
+	return s.ID == other.ID && s.Options == other.Options && (s.Address == other.Address || s.Fixed() && other.Fixed())
+}
+
+// Fixed tells a server whose address is an IP address and a port.
+func (s Server) Fixed() bool {
+	address, err := netip.ParseAddrPort(s.Address)
+	return err == nil && address.Addr().Zone() == "" && address.Port() != 0
+}
+
+// Resolved tells a server whose address is a hostname and a port: HAProxy asks DNS for it, and only makes it when it starts.
+func (s Server) Resolved() bool {
+	host, port, found := strings.Cut(s.Address, ":")
+	number, err := strconv.ParseUint(port, 10, 16)
+	return found && err == nil && number != 0 && isHostname(host)
+}
+
+// local tells a server at a socket of this machine.
+func (s Server) local() bool {
+	path, is := strings.CutPrefix(s.Address, "unix@")
+	return is && strings.HasPrefix(path, "/") && !strings.Contains(path, " ") && arePlainWords(path)
+}
+
+// isHostname tells a name as RFC 1123 has it. One whose last label is a number would be taken for an IP address.
+func isHostname(name string) bool {
+	labels := strings.Split(name, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if !isAlphanumeric(label[i]) && label[i] != '-' {
+				return false
+			}
+		}
+	}
+	_, err := strconv.Atoi(labels[len(labels)-1])
+	return err != nil && len(name) <= 253
 }
 
 func isName(s string) bool {

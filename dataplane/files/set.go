@@ -51,7 +51,7 @@ type Server struct {
 	Owner string
 	// Slot is the backend section, Name the server's.
 	Slot, Name string
-	// Address is "ip:port", an IPv6 address in brackets.
+	// Address is "ip:port", an IPv6 address in brackets; "hostname:port" for one that HAProxy asks DNS for; "unix@/path".
 	Address string
 	ID      int32
 	// Weight 0 drains: sessions stay, new ones go elsewhere. Drain has no other form in a file.

@@ -67,19 +67,20 @@ var rules = []rule{
 	{packages: "controller/model", never: [][]string{kubernetes}, not: [][]string{world}},
 	{
 		packages: "templates",
-		own:      []string{"controller/model", "dataplane/files", "dataplane/placement"},
+		own:      []string{"controller/model", "dataplane/files", "dataplane/placement", "internal/originator"},
 		not:      [][]string{runs},
 		never:    [][]string{kubernetes},
 	},
 	{
 		packages: "dataplane$",
-		own:      []string{"controller/model", "dataplane", "internal/keys"},
+		own:      []string{"controller/model", "dataplane", "internal/keys", "internal/originator"},
 		never:    [][]string{kubernetes},
 	},
 	{packages: "dataplane/files", own: []string{"dataplane/placement"}, never: [][]string{kubernetes}, not: [][]string{runs}},
 	{packages: "dataplane/placement", own: []string{"controller/model"}, never: [][]string{kubernetes}, not: [][]string{world}},
 	{packages: "dataplane/haproxy", own: []string{"controller/model", "dataplane/files"}, never: [][]string{kubernetes}},
 
+	{packages: "internal/originator", never: [][]string{kubernetes}},
 	{packages: "internal", own: []string{"internal"}},
 }
 
