@@ -84,3 +84,20 @@ func TestTheGuideToTLSIsServedAsItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestTheGuideToBackendsIsServedAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority()
+	w := Run(t, gateway, speaking("shop", "https", false, ca.server("shop.internal")), speaking("cart", "", false, ca.server("cart.internal")),
+		pods("unrelated", 1))
+	w.applyPods(t, gateway+guide(t, "backends.md")+bundle("shop-ca", ca))
+	w.check(t, []row{{"a Service in TLS", get("a.com/"), "shop"}, {"an XBackend in TLS", get("a.com/cart"), "cart"}})
+	if a := w.ok(t, get("a.com/cart")); !strings.HasPrefix(a.header.Get("Set-Cookie"), "cart=") {
+		t.Errorf("the cookie is %q", a.header.Get("Set-Cookie"))
+	}
+	for _, object := range []string{"BackendTLSPolicy default/shop", "XBackend default/cart"} {
+		if got := w.condition(t, object, "Accepted"); got.Status != "True" {
+			t.Errorf("%s: %+v", object, got)
+		}
+	}
+}
