@@ -5,6 +5,8 @@ import (
 	"regexp"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/limpet-gateway/limpet/controller/conditions"
 )
 
 // The CRDs' limits.
@@ -69,13 +71,20 @@ func (v *tlsValidation) readAuthority(
 	}
 	authority, wrong := reader.read(from, local)
 	for _, problem := range wrong {
-		reason := gatewayv1.BackendTLSPolicyReasonInvalidCACertificateRef
-		if problem.reason == authorityKind {
-			reason = gatewayv1.BackendTLSPolicyReasonInvalidKind
-		}
-		v.refs.add(reason, "%s.caCertificateRefs%s", field, problem.message)
+		v.refs.add(policyReason(problem.reason), "%s.caCertificateRefs%s", field, problem.message)
 	}
 	return authority
+}
+
+// policyReason is what a policy calls what is wrong with a reference.
+func policyReason(reason authorityReason) gatewayv1.PolicyConditionReason {
+	switch reason {
+	case authorityKind:
+		return gatewayv1.BackendTLSPolicyReasonInvalidKind
+	case authorityUnusable:
+		return gatewayv1.PolicyConditionReason(conditions.ReasonUnusableCertificate)
+	}
+	return gatewayv1.BackendTLSPolicyReasonInvalidCACertificateRef
 }
 
 func (v *tlsValidation) readSubjectAltNames(field string, sources []gatewayv1.SubjectAltName) []SubjectAltName {

@@ -67,3 +67,24 @@ func TestTimeoutsOfRules(t *testing.T) {
 		}
 	}
 }
+
+// TestABackendTLSPolicyHoldsForMirrorsToo: what leads to the Service does not matter.
+func TestABackendTLSPolicyHoldsForMirrorsToo(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority()
+	mirrorTo := func(name string) string {
+		return "- matches: [{path: {value: /" + name + "}}]\n  filters: [{type: RequestMirror, requestMirror: {backendRef: {name: " + name +
+			", port: 80}}}]\n  backendRefs: [{name: shop, port: 80}]\n"
+	}
+	w := Run(t, gateway+bundle("ca", ca)+backendTLS("secure", "hostname: s.internal, "+trustCA)+backendTLS("wrong", "hostname: s.internal, "+trustCA)+
+		route("shop", "rules:\n"+mirrorTo("secure")+mirrorTo("wrong")), pods("shop", 1),
+		speaking("secure", "", false, ca.server("s.internal")), speaking("wrong", "", false, ca.server("other.internal")))
+	for _, path := range []string{"/wrong", "/secure"} {
+		w.ok(t, get("x.example"+path))
+	}
+	for deadline := time.Now().Add(5 * time.Second); w.pod("secure-1").requests.Load() == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	if secure, wrong := w.pod("secure-1").requests.Load(), w.pod("wrong-1").requests.Load(); secure != 1 || wrong != 0 {
+		t.Errorf("%d copies to the backend that proves who it is, %d to the other", secure, wrong)
+	}
+}
