@@ -240,7 +240,8 @@ func (s *xbackendSettings) readXBackendSession(spec *gatewayxv1alpha1.BackendSpe
 		return
 	}
 	// It has the form that it has in a rule.
-	rule := ruleDraft{source: &gatewayv1.HTTPRouteRule{SessionPersistence: source}, node: &Rule{}, field: "spec"}
+	asRule := &gatewayv1.HTTPRouteRule{SessionPersistence: source} //nolint:staticcheck // deprecated in rules, where we read it too
+	rule := ruleDraft{source: asRule, node: &Rule{}, field: "spec"}
 	rule.readSession()
 	for _, problem := range rule.problems {
 		s.refuse("%s", problem.message)

@@ -23,7 +23,8 @@ func (r *references) xbackend(field string, ref *gatewayv1.BackendObjectReferenc
 	case !found:
 		r.unresolved.add(gatewayv1.RouteReasonBackendNotFound, "%s: XBackend %s does not exist", field, name)
 	case known.invalid.any():
-		r.unresolved.add(gatewayv1.RouteReasonUnsupportedValue, "%s: XBackend %s is not valid: %s", field, name, strings.TrimSuffix(known.invalid.text(), "."))
+		r.unresolved.add(gatewayv1.RouteReasonUnsupportedValue, "%s: XBackend %s is not valid: %s", field, name,
+			strings.TrimSuffix(known.invalid.text(), "."))
 	case known.unsupported.any():
 		reason := gatewayv1.RouteConditionReason(known.unsupported.reason())
 		r.unresolved.add(reason, "%s: XBackend %s: %s", field, name, strings.TrimSuffix(known.unsupported.text(), "."))
