@@ -49,11 +49,9 @@ var pending = map[string]string{
 	"BackendTLSPolicy":                                          "BackendTLSPolicy",
 	"BackendTLSPolicySANValidation":                             "BackendTLSPolicy",
 	"GRPCRouteSessionPersistenceHeaderRule":                     "GRPCRoute",
-	"GRPCRouteSessionPersistenceHeaderXBackend":                 "XBackend",
+	"GRPCRouteSessionPersistenceHeaderXBackend":                 "GRPCRoute",
 	"GRPCRouteSessionPersistenceRule":                           "GRPCRoute",
-	"GRPCRouteSessionPersistenceXBackend":                       "XBackend",
-	"HTTPRouteSessionPersistencePermanentCookieXBackend":        "XBackend",
-	"HTTPRouteSessionPersistenceXBackend":                       "XBackend",
+	"GRPCRouteSessionPersistenceXBackend":                       "GRPCRoute",
 }
 
 func init() {
