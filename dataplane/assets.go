@@ -70,7 +70,7 @@ func keptBack(running files.Set, change table.Change[files.Asset]) string {
 	if folder != files.CAFolder || !change.HadOld || len(lines) == 0 {
 		return ""
 	}
-	if !haproxy.Extends(change.New.Text, change.Old.Text) {
+	if !haproxy.Extends(change.New.Text, change.Old.Text) && !forgetful(running) {
 		return describeAsset(change.Key, change.New) + " lost a CA, whose clients would resume their sessions"
 	}
 	// What a bind tells clients of its CAs, by which they choose their certificates, stays as it was when it was made.
@@ -80,6 +80,16 @@ func keptBack(running files.Set, change table.Change[files.Asset]) string {
 		}
 	}
 	return ""
+}
+
+// forgetful tells a configuration that resumes no session.
+func forgetful(running files.Set) bool {
+	for _, line := range running.Naming("tune.ssl.cachesize") {
+		if words := strings.Fields(line); len(words) == 2 && words[1] == "0" {
+			return true
+		}
+	}
+	return false
 }
 
 // addList compares two versions of a crt-list. Commands add lines at its end and remove any but the first, whose

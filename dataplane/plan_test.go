@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/internal/certtest"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
@@ -99,14 +100,16 @@ func TestLargeDifferencesReplaceTheMap(t *testing.T) {
 
 func TestWhatOnlyAReloadDoesIsSaidInPlainWords(t *testing.T) {
 	t.Parallel()
+	authority := certtest.NewCA("1").PEM
 	base := func() files.Set {
 		return files.Set{
 			Sections: []files.Section{
 				{Name: "global", Text: "global\n"},
-				{Name: "frontend p1", Text: "frontend p1\n", Owners: map[int]string{0: "Gateway a"}},
+				{Name: "frontend p1", Text: "frontend p1\n  bind :1 ssl no-ca-names ca-file cas/x.pem\n", Owners: map[int]string{0: "Gateway a"}},
 				{Name: "backend s1", Text: "backend s1\n", Slot: "s1"},
 			},
 			Assets: table.Of(
+				table.Entry[files.Asset]{Key: "cas/x.pem", Value: files.Asset{Owner: "ConfigMap x", Text: authority}},
 				table.Entry[files.Asset]{Key: "certs/c.pem", Value: files.Asset{Owner: "Secret c", Text: "1", Secret: true}},
 				table.Entry[files.Asset]{Key: "lists/l.list", Value: files.Asset{Owner: "Gateway a", Text: "certs/c.pem\ncerts/e.pem\ncerts/f.pem\n"}},
 			),
@@ -126,15 +129,16 @@ func TestWhatOnlyAReloadDoesIsSaidInPlainWords(t *testing.T) {
 		"frontend p1 of Gateway a removed":  func(s *files.Set) { s.Sections = []files.Section{s.Sections[0], s.Sections[2]} },
 		"2 slots instead of 1":              func(s *files.Set) { s.Sections = append(s.Sections, files.Section{Name: "backend s2", Slot: "s2"}) },
 		"the order of the sections changed": func(s *files.Set) { s.Sections[1], s.Sections[2] = s.Sections[2], s.Sections[1] },
-		"certificate certs/c.pem of Secret c changed, and is longer than a command": asset("certs/c.pem", "Secret c", strings.Repeat("2", 20_000), true),
-		"file lists/l.list of Gateway a: its first certificate changed":             asset("lists/l.list", "Gateway a", "certs/d.pem\ncerts/c.pem\n", false),
-		"file lists/l.list of Gateway a: its order changed":                         asset("lists/l.list", "Gateway a", "certs/c.pem\ncerts/f.pem\ncerts/e.pem\n", false),
-		"file lists/l.list of Gateway a: it names a certificate twice":              asset("lists/l.list", "Gateway a", "certs/c.pem\ncerts/c.pem x\n", false),
-		"file lists/m.list of Gateway a added":                                      asset("lists/m.list", "Gateway a", "certs/c.pem\n", false),
-		"the keys added":                                                            asset("keys.cfg", "", "x", true),
-		"file x.lua added":                                                          asset("x.lua", "", "x", false),
-		"map more.map added":                                                        func(s *files.Set) { s.Maps["more.map"] = table.Table[files.Entry]{} },
-		"map sni.map removed":                                                       func(s *files.Set) { delete(s.Maps, "sni.map") },
+		"certificate certs/c.pem of Secret c changed, and is longer than a command":               asset("certs/c.pem", "Secret c", strings.Repeat("2", 20_000), true),
+		"file lists/l.list of Gateway a: its first certificate changed":                           asset("lists/l.list", "Gateway a", "certs/d.pem\ncerts/c.pem\n", false),
+		"file lists/l.list of Gateway a: its order changed":                                       asset("lists/l.list", "Gateway a", "certs/c.pem\ncerts/f.pem\ncerts/e.pem\n", false),
+		"file lists/l.list of Gateway a: it names a certificate twice":                            asset("lists/l.list", "Gateway a", "certs/c.pem\ncerts/c.pem x\n", false),
+		"CA bundle cas/x.pem of ConfigMap x lost a CA, whose clients would resume their sessions": asset("cas/x.pem", "ConfigMap x", certtest.NewCA("2").PEM, false),
+		"file lists/m.list of Gateway a added":                                                    asset("lists/m.list", "Gateway a", "certs/c.pem\n", false),
+		"the keys added":                                                                          asset("keys.cfg", "", "x", true),
+		"file x.lua added":                                                                        asset("x.lua", "", "x", false),
+		"map more.map added":                                                                      func(s *files.Set) { s.Maps["more.map"] = table.Table[files.Entry]{} },
+		"map sni.map removed":                                                                     func(s *files.Set) { delete(s.Maps, "sni.map") },
 		"server s1/a changed what only a new one takes": func(s *files.Set) {
 			s.Servers = serversOf(files.Server{Slot: "s1", Name: "a", Address: "127.0.0.1:1", ID: 2, Weight: 1})
 		},
@@ -150,6 +154,13 @@ func TestWhatOnlyAReloadDoesIsSaidInPlainWords(t *testing.T) {
 	asset("certs/c.pem", "Secret d", "1", true)(&other)
 	if plan := Diff(base(), other); len(plan.Reload) > 0 {
 		t.Errorf("another owner alone: %q", plan.Reload)
+	}
+	forgetful, swapped := base(), base()
+	forgetful.Sections[0].Text += "  tune.ssl.cachesize 0\n"
+	swapped.Sections[0].Text = forgetful.Sections[0].Text
+	asset("cas/x.pem", "ConfigMap x", certtest.NewCA("2").PEM, false)(&swapped)
+	if plan := Diff(forgetful, swapped); len(plan.needs()) > 0 || len(plan.Steps) != 1 {
+		t.Errorf("another CA where no session is resumed: %q", plan.needs())
 	}
 	many := base()
 	for i := range 30 {

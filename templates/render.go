@@ -249,9 +249,9 @@ func (r *Renderer) routing(in frameInput) routingView {
 func (r *Renderer) port(port model.Port) portView {
 	view := portView{ID: port.ID, Listen: listen(port), Public: port.Public, Labels: labels, DeepLabel: deepLabel}
 	if clients := port.Clients; clients != nil {
-		view.Verify = " ca-file " + word(authorityFile(clients.Authority)) + " verify required"
+		view.Verify = " no-ca-names ca-file " + word(authorityFile(clients.Authority)) + " verify required"
 		if clients.InsecureFallback {
-			view.Verify = " ca-file " + word(authorityFile(clients.Authority)) + " verify optional ca-ignore-err all crt-ignore-err all"
+			view.Verify = " no-ca-names ca-file " + word(authorityFile(clients.Authority)) + " verify optional ca-ignore-err all crt-ignore-err all"
 		}
 	}
 	for _, server := range port.Servers {
