@@ -316,6 +316,10 @@ func (r references) filters(name string) {
 	}
 }
 
+// serverOptions are the ways in which a backend is spoken to.
+var serverOptions = regexp.MustCompile(`^(ssl verify required ca-file (@system-ca|cas/[a-z2-7]+\.pem) sni str\([a-z0-9.-]+\)` +
+	`( crt certs/[a-z2-7]+\.pem)? alpn (h2|http/1\.1)( proto h2)?|proto h2)?$`)
+
 func (o outcome) checkServers(t testing.TB) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -326,7 +330,7 @@ func (o outcome) checkServers(t testing.TB) {
 		}
 		references{t, o}.slot(s.Slot)
 		id := fmt.Sprintf("%s %d", s.Slot, s.ID)
-		if ids[id] || len(words(s.Line())) != 7 {
+		if ids[id] || len(words(s.Line())) != 7+len(words(s.Options)) || !serverOptions.MatchString(s.Options) {
 			t.Fatalf("the server %q, its id taken: %t", s.Line(), ids[id])
 		}
 		ids[id] = true
