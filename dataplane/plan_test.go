@@ -105,7 +105,7 @@ func TestWhatOnlyAReloadDoesIsSaidInPlainWords(t *testing.T) {
 		return files.Set{
 			Sections: []files.Section{
 				{Name: "global", Text: "global\n"},
-				{Name: "frontend p1", Text: "frontend p1\n  bind :1 ssl no-ca-names ca-file cas/x.pem\n", Owners: map[int]string{0: "Gateway a"}},
+				{Name: "frontend p1", Text: "frontend p1\n  bind :1 ssl no-ca-names ca-file 'cas/x.pem'\n", Owners: map[int]string{0: "Gateway a"}},
 				{Name: "backend s1", Text: "backend s1\n", Slot: "s1"},
 			},
 			Assets: table.Of(

@@ -54,12 +54,21 @@ func (s Set) Naming(asset string) []string {
 			continue
 		}
 		for line := range strings.Lines(section.Text) {
-			if slices.Contains(strings.Fields(line), asset) {
+			if slices.Contains(unquoted(line), asset) {
 				lines = append(lines, line)
 			}
 		}
 	}
 	return lines
+}
+
+// unquoted are a line's words, without the quotes around a whole one.
+func unquoted(line string) []string {
+	words := strings.Fields(line)
+	for i, word := range words {
+		words[i] = strings.Trim(word, `'"`)
+	}
+	return words
 }
 
 // ListLines are the statements of a crt-list, their words separated by single blanks. The first word is the certificate.

@@ -45,7 +45,7 @@ func (s Set) orphans(before table.Table[Asset]) []string {
 }
 
 func namesAny(line string, names map[string]bool) bool {
-	return slices.ContainsFunc(strings.Fields(line), func(word string) bool { return names[word] })
+	return slices.ContainsFunc(unquoted(line), func(word string) bool { return names[word] })
 }
 
 func (s Section) without(out func(owner string) bool) (Section, bool) {
@@ -157,7 +157,7 @@ func (s Set) Mentioned(words string, line int) []string {
 // ledTo are the assets that a line of haproxy.cfg names, and those that they name in turn.
 func (s Set) ledTo(line int) map[string]bool {
 	led := map[string]bool{}
-	for _, word := range strings.Fields(s.line(line - 1)) {
+	for _, word := range unquoted(s.line(line - 1)) {
 		asset, is := s.Assets.Get(word)
 		if !is {
 			continue
