@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 	expected := asked(t, func(name string) bool { return !isPending(name) })
 	check(t, assignment{Programs: programs, Dir: work, Tests: expected}, func(t *testing.T, name string, o *outcome) {
 		if passed[name] = o.verdict == "PASS"; !passed[name] {
-			end := o.output[max(0, len(o.output)-200):]
+			end := o.output[max(0, len(o.output)-60):]
 			t.Errorf("%s; the end of what it said (all is in %s):\n%s", o.verdict, work, strings.Join(end, "\n"))
 		}
 	})

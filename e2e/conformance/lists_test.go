@@ -18,7 +18,6 @@ const (
 	tcpRoutes = "TCPRoute is not served yet"
 	udpRoutes = "HAProxy does not forward UDP"
 	foreign   = "`serve` is alone with the objects: preserving what others wrote to a status is up to whom writes to an API server"
-	address   = "which address a Gateway gets is decided here by the stand-in for a cluster"
 	meshes    = "Limpet is no mesh"
 	services  = "`serve` makes no Service for a Gateway"
 )
@@ -28,7 +27,6 @@ var outOfScope = map[string]string{
 	"BackendTLSPolicyPreserveForeignStatus": foreign,
 	"GatewayPreserveForeignConditions":      foreign,
 	"HTTPRoutePreserveForeignStatus":        foreign,
-	"GatewayOptionalAddressValue":           address,
 	"GatewayInfrastructureMetadata":         services,
 }
 
