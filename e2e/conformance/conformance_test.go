@@ -124,9 +124,13 @@ func timeouts(impatient bool) config.TimeoutConfig {
 	for _, limit := range []*time.Duration{
 		&all.GatewayMustHaveAddress, &all.GatewayMustHaveCondition, &all.GatewayStatusMustHaveListeners, &all.GatewayListenersMustHaveConditions,
 		&all.ListenerSetMustHaveCondition, &all.ListenerSetListenersMustHaveConditions, &all.HTTPRouteMustNotHaveParents,
-		&all.HTTPRouteMustHaveCondition, &all.RouteMustHaveParents, &all.LatestObservedGenerationSet, &all.DefaultTestTimeout,
+		&all.HTTPRouteMustHaveCondition, &all.RouteMustHaveParents, &all.DefaultTestTimeout,
 	} {
 		*limit = status
+	}
+	if impatient {
+		// Some tests wait for their namespace within this time, and with it for the Gateways of all tests beside them.
+		all.LatestObservedGenerationSet = status
 	}
 	all.NamespacesMustBeReady, all.GWCMustBeAccepted = 30*time.Second, 30*time.Second
 	all.MaxTimeToConsistency = traffic
