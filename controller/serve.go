@@ -23,6 +23,7 @@ import (
 	"github.com/limpet-gateway/limpet/dataplane/placement"
 	"github.com/limpet-gateway/limpet/internal/accesslog"
 	"github.com/limpet-gateway/limpet/internal/keys"
+	"github.com/limpet-gateway/limpet/internal/originator"
 	"github.com/limpet-gateway/limpet/templates"
 )
 
@@ -111,10 +112,11 @@ func Settings(dir string, sign []keys.SignKey) templates.Settings {
 	socket := dataplane.AdminSocket(dir)
 	name := sha256.Sum256([]byte(dir))
 	settings := templates.Settings{
-		AdminSocket:   socket,
-		HealthSocket:  filepath.Join(filepath.Dir(socket), "health.sock"),
-		Instance:      hex.EncodeToString(name[:6]),
-		HardStopAfter: hardStopAfter,
+		AdminSocket:      socket,
+		HealthSocket:     filepath.Join(filepath.Dir(socket), "health.sock"),
+		OriginatorSocket: originator.Socket(dir),
+		Instance:         hex.EncodeToString(name[:6]),
+		HardStopAfter:    hardStopAfter,
 	}
 	for _, key := range sign {
 		settings.SignKeys = append(settings.SignKeys, templates.SignKey{ID: key.ID, Secret: base64.StdEncoding.EncodeToString(key.Secret)})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/internal/originator"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
@@ -47,6 +48,20 @@ func credentials(assets table.Table[files.Asset], is, was model.Config) table.Ta
 			continue
 		}
 		edit.Set(authorityFile(change.Key), files.Asset{Owner: string(change.New.Owner), Text: change.New.PEM})
+	}
+	return edit.Table()
+}
+
+// origins brings what the TLS originator is told up to date: few backends have it, so that all of them are looked at.
+func origins(assets table.Table[files.Asset], was, d *data, config model.Config) table.Table[files.Asset] {
+	edit := assets.Edit()
+	for id := range was.origins {
+		edit.Delete(originator.FileName(id))
+	}
+	for id, backend := range d.origins {
+		if asset, complete := origin(backend, config); complete {
+			edit.Set(originator.FileName(id), asset)
+		}
 	}
 	return edit.Table()
 }

@@ -41,9 +41,14 @@ type line struct {
 type data struct {
 	// labelled says that it has what an access log needs.
 	labelled bool
-	maps     map[string]table.Table[files.Entry]
-	servers  table.Table[files.Server]
-	faults   map[string]Fault
+	// originator is the socket of the TLS originator.
+	originator string
+	maps       map[string]table.Table[files.Entry]
+	servers    table.Table[files.Server]
+	faults     map[string]Fault
+	// origins are the backends that the originator speaks to, by the name of their settings; outside those that DNS finds.
+	origins map[string]*model.Backend
+	outside map[string]bool
 }
 
 // update gives the data for what is now, from d, the data for what was.
@@ -76,18 +81,19 @@ func (d *data) sortedFaults() []Fault {
 }
 
 type dataEditor struct {
-	labelled bool
-	maps     map[string]*table.Editor[files.Entry]
-	servers  *table.Editor[files.Server]
-	faults   map[string]Fault
+	labelled   bool
+	originator string
+	maps       map[string]*table.Editor[files.Entry]
+	all        *table.Editor[files.Server]
+	faults     map[string]Fault
+	origins    map[string]*model.Backend
+	outside    map[string]bool
 }
 
 func newDataEditor(d *data) *dataEditor {
 	e := &dataEditor{
-		labelled: d.labelled, maps: map[string]*table.Editor[files.Entry]{}, servers: d.servers.Edit(), faults: maps.Clone(d.faults),
-	}
-	if e.faults == nil {
-		e.faults = map[string]Fault{}
+		labelled: d.labelled, originator: d.originator, maps: map[string]*table.Editor[files.Entry]{}, all: d.servers.Edit(),
+		faults: cloned(d.faults), origins: cloned(d.origins), outside: cloned(d.outside),
 	}
 	for _, name := range mapNames {
 		e.maps[name] = d.maps[name].Edit()
@@ -98,8 +104,18 @@ func newDataEditor(d *data) *dataEditor {
 	return e
 }
 
+// cloned is a copy that can be written to.
+func cloned[V any](of map[string]V) map[string]V {
+	copied := make(map[string]V, len(of))
+	maps.Copy(copied, of)
+	return copied
+}
+
 func (e *dataEditor) data() *data {
-	d := &data{labelled: e.labelled, maps: map[string]table.Table[files.Entry]{}, servers: e.servers.Table(), faults: e.faults}
+	d := &data{
+		labelled: e.labelled, originator: e.originator, maps: map[string]table.Table[files.Entry]{}, servers: e.all.Table(),
+		faults: e.faults, origins: e.origins, outside: e.outside,
+	}
 	for name, edit := range e.maps {
 		d.maps[name] = edit.Table()
 	}
@@ -170,20 +186,42 @@ func (e *dataEditor) backends(was, is state) {
 	changes := slices.Collect(is.config.Backends.Diff(was.config.Backends))
 	for _, change := range changes {
 		if slot, placed := was.place.Slot(change.Key); placed && change.HadOld {
-			for _, endpoint := range change.Old.Endpoints {
-				e.servers.Delete(files.ServerKey(slot, endpoint.Name))
-			}
-			e.label(slot, change.Old, false)
+			e.removeBackend(slot, change.Old)
 		}
 	}
 	for _, change := range changes {
 		if slot, placed := is.place.Slot(change.Key); placed && change.HasNew {
-			for _, endpoint := range change.New.Endpoints {
-				e.servers.Set(files.ServerKey(slot, endpoint.Name), server(slot, change.New, endpoint))
-			}
-			e.label(slot, change.New, true)
+			e.addBackend(slot, change.New)
 		}
 	}
+}
+
+func (e *dataEditor) removeBackend(slot string, backend *model.Backend) {
+	servers, _ := e.servers(slot, backend)
+	for _, s := range servers {
+		e.all.Delete(files.ServerKey(slot, s.Name))
+	}
+	delete(e.faults, "servers "+backend.Name)
+	delete(e.origins, originID(backend))
+	delete(e.outside, backend.Name)
+	e.label(slot, backend, false)
+}
+
+func (e *dataEditor) addBackend(slot string, backend *model.Backend) {
+	servers, err := e.servers(slot, backend)
+	if err != nil {
+		e.faults["servers "+backend.Name] = Fault{backend.Owner, err.Error()}
+	}
+	for _, s := range servers {
+		e.all.Set(files.ServerKey(slot, s.Name), s)
+	}
+	switch {
+	case backend.External != "":
+		e.outside[backend.Name] = true
+	case backend.TLS != nil && len(backend.TLS.SubjectAltNames) > 0:
+		e.origins[originID(backend)] = backend
+	}
+	e.label(slot, backend, true)
 }
 
 // label writes or removes the labels of a backend and its endpoints.

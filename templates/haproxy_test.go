@@ -18,6 +18,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/dataplane/files"
 	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/originator"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
@@ -46,7 +47,7 @@ func run(t testing.TB, config model.Config) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	renderer, err := NewRenderer(Settings{
-		AdminSocket: dir + "/admin.sock", HealthSocket: dir + "/health.sock", Instance: filepath.Base(dir), HardStopAfter: "1h",
+		AdminSocket: dir + "/admin.sock", HealthSocket: dir + "/health.sock", OriginatorSocket: originator.Socket(dir), Instance: filepath.Base(dir), HardStopAfter: "1h",
 		SignKeys: []SignKey{{"a", "3Lm2TOntsDDfXdggrmms2YXqwLq1kjA2sLPGtYXreUk="}},
 	})
 	if err != nil {
@@ -64,6 +65,9 @@ func run(t testing.TB, config model.Config) string {
 	number, left, err := store.Write(set, place)
 	if err != nil || len(left) > 0 {
 		t.Fatal(err, left)
+	}
+	if err := os.Symlink(store.Path(number), dir+"/current"); err != nil {
+		t.Fatal(err)
 	}
 	arguments := []string{"-C", store.Path(number)}
 	for _, name := range files.ConfigFiles() {

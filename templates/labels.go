@@ -29,6 +29,10 @@ func ruleLabel(rule *model.Rule) line {
 // backendLabels lead from a slot to its backend, and from the slot's servers to what they are.
 func backendLabels(slot string, backend *model.Backend) []line {
 	lines := []line{{labelsMap, slot, files.Entry{Owner: string(backend.Owner), Value: backend.Name}}}
+	if backend.External != "" {
+		entry := files.Entry{Owner: string(backend.Owner), Value: backend.External}
+		lines = append(lines, line{labelsMap, files.ServerKey(slot, externalName), entry})
+	}
 	for _, endpoint := range backend.Endpoints {
 		value := endpoint.Display
 		if value == "" {

@@ -41,6 +41,8 @@ func luaFiles() map[string]string {
 type Settings struct {
 	// AdminSocket and HealthSocket are absolute paths.
 	AdminSocket, HealthSocket string
+	// OriginatorSocket is where the TLS originator listens.
+	OriginatorSocket string
 	// Instance tells the abstract sockets of several HAProxys in one network namespace apart.
 	Instance string
 	// HardStopAfter ends an old worker, in HAProxy's form: "1h".
@@ -84,6 +86,8 @@ type frameInput struct {
 	slots   []slotProfile
 	cookies []string
 	headers []string
+	// resolvers are needed for names of backends.
+	resolvers bool
 }
 
 // NewRenderer parses the templates.
@@ -110,13 +114,14 @@ func functions() template.FuncMap {
 
 // Render gives the files for a configuration whose backends are all placed.
 func (r *Renderer) Render(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
-	frame := frameInput{config.Frame, slotProfiles(place), place.Cookies, place.Headers}
-	now := &rendered{state: state{config, place}, frame: frame}
+	now := &rendered{state: state{config, place}}
 	if r.last == nil || !place.Keeps(r.last.state.place) { // a backend that moved is in many entries
-		now.data = (&data{labelled: r.settings.AccessLog != NoAccessLog}).update(state{}, now.state)
+		now.data = (&data{labelled: r.settings.AccessLog != NoAccessLog, originator: r.settings.OriginatorSocket}).update(state{}, now.state)
 	} else {
 		now.data = r.last.data.update(r.last.state, now.state)
 	}
+	frame := frameInput{config.Frame, slotProfiles(place), place.Cookies, place.Headers, len(now.data.outside) > 0}
+	now.frame = frame
 	if r.last != nil && reflect.DeepEqual(r.last.frame, frame) {
 		now.set.Sections, now.set.Assets = r.last.set.Sections, credentials(r.last.set.Assets, config, r.last.state.config)
 		now.set.Maps = now.data.withSNI(r.last.set.Maps[sniMap])
@@ -132,6 +137,11 @@ func (r *Renderer) Render(config model.Config, place placement.Placement) (files
 		now.set.Sections, now.set.Assets = sections, credentials(assets, config, model.Config{})
 		now.set.Maps = now.data.withSNI(sniEntries(config.Frame))
 	}
+	was := &data{}
+	if r.last != nil {
+		was = r.last.data
+	}
+	now.set.Assets = origins(now.set.Assets, was, now.data, config)
 	now.set.Servers = now.data.servers
 	r.last = now
 	return now.set, now.data.sortedFaults(), nil
@@ -205,6 +215,9 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 	w.add("global", "", globalView{r.settings, slices.ContainsFunc(in.frame.Ports, func(p model.Port) bool { return p.Clients != nil })})
 	w.add("defaults", "", nil)
 	w.add("routing", "", r.routing(in))
+	if in.resolvers {
+		w.add("resolvers", "", nil)
+	}
 	w.add("health", "", r.settings)
 	for _, hop := range r.hops() {
 		w.add("hop", "", hop)

@@ -84,6 +84,12 @@ func edited(config model.Config, random *rand.Rand) model.Config {
 				Address: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(random.IntN(1000))),
 			})
 		}
+		switch random.IntN(4) {
+		case 0:
+			b.External = id("name") + ".example:443"
+		case 1:
+			b.TLS = &model.BackendTLS{ServerName: id("a"), SubjectAltNames: []model.SubjectAltName{{DNS: id("b")}}}
+		}
 		backends.Set(name, b)
 	default:
 		name := id("r")

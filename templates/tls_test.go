@@ -11,14 +11,18 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/internal/originator"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
@@ -233,5 +237,61 @@ func TestBackendsAreSpokenToOverTLS(t *testing.T) {
 		if got := send(t, port, "GET", path, nil); got.status != 503 && got.status != 502 {
 			t.Errorf("%s: %d %q", path, got.status, got.body)
 		}
+	}
+}
+
+func TestSubjectAltNamesAreWhatCounts(t *testing.T) {
+	port := freePort(t)
+	ours := newAuthority(t, "ours")
+	certificate, _ := ours.issue(t, "one.example", "two.example")
+	asked := secure(t, certificate, nil, "h2", "http/1.1")
+	var backends []table.Entry[*model.Backend]
+	var rules []*model.Rule
+	add := func(id string, http2 bool, names ...model.SubjectAltName) {
+		entry := backend(id, asked)
+		entry.Value.HTTP2 = http2
+		entry.Value.TLS = &model.BackendTLS{ServerName: "sent.example", Authority: "ours", SubjectAltNames: names}
+		backends = append(backends, entry)
+		rules = append(rules, to("r"+id, id, model.Filters{Request: &model.HeaderChange{Set: []model.Header{{Name: "A", Value: "b"}}}}))
+	}
+	add("match", false, model.SubjectAltName{DNS: "other.example"}, model.SubjectAltName{DNS: "two.example"})
+	add("second", true, model.SubjectAltName{DNS: "one.example"})
+	add("mismatch", false, model.SubjectAltName{DNS: "sent.example"})
+	add("uri", false, model.SubjectAltName{URI: "spiffe://one.example/x"})
+	config := serving(port, backends, rules...)
+	config.Authorities = table.Of(table.Entry[*model.Authority]{Key: "ours", Value: &model.Authority{ID: "ours", PEM: ours.pem}})
+	dir := run(t, config)
+	if err := os.MkdirAll(filepath.Dir(originator.Socket(dir)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := originator.Listen(originator.Socket(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		originator.New(dir, slog.New(slog.DiscardHandler)).Serve(ctx, socket)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	for path, want := range map[string]string{"/rmatch": "HTTP/1.1 sent.example  ", "/rsecond": "HTTP/2.0 sent.example h2 "} {
+		if got := send(t, port, "GET", path, nil); got.status != 200 || got.body != want {
+			t.Errorf("%s: %d %q, want %q", path, got.status, got.body, want)
+		}
+	}
+	for _, path := range []string{"/rmismatch", "/ruri"} {
+		if got := send(t, port, "GET", path, nil); got.status != 502 && got.status != 503 {
+			t.Errorf("%s: %d %q", path, got.status, got.body)
+		}
+	}
+}
+
+func TestANameOutsideIsResolved(t *testing.T) {
+	port := freePort(t)
+	outside := &model.Backend{Name: "out", External: fmt.Sprintf("localhost:%d", echo(t, "outside").Port())}
+	run(t, serving(port, []table.Entry[*model.Backend]{{Key: "out", Value: outside}}, bounded("r", "out", 5*time.Second)))
+	if got := send(t, port, "GET", "/r", nil); got.status != 200 || got.server != "outside" {
+		t.Errorf("%d %q", got.status, got.body)
 	}
 }

@@ -317,8 +317,9 @@ func (r references) filters(name string) {
 }
 
 // serverOptions are the ways in which a backend is spoken to.
-var serverOptions = regexp.MustCompile(`^(ssl verify required ca-file (@system-ca|cas/[a-z2-7]+\.pem) sni str\([a-z0-9.-]+\)` +
-	`( crt certs/[a-z2-7]+\.pem)? alpn (h2|http/1\.1)( proto h2)?|proto h2)?$`)
+var serverOptions = regexp.MustCompile(`^(ssl verify required ca-file (@system-ca|cas/[a-z2-7]+\.pem) sni str\([a-z0-9.-]+\)( crt certs/[a-z2-7]+\.pem)? ` +
+	`alpn (h2|http/1\.1) ?)?(send-proxy-v2 set-proxy-v2-tlv-fmt\(0xE1\) o[a-z2-7]+:\S+ ?)?(proto h2 ?)?` +
+	`(resolvers limpet resolve-prefer ipv4 init-addr last,libc,none)?$`)
 
 func (o outcome) checkServers(t testing.TB) {
 	t.Helper()
@@ -340,10 +341,10 @@ func (o outcome) checkServers(t testing.TB) {
 func (o outcome) checkAssets(t testing.TB) {
 	t.Helper()
 	for _, e := range o.preview.Set.Assets.Sorted() {
-		if !regexp.MustCompile(`^([a-z]+\.lua|keys\.cfg|(certs|cas)/[a-z2-7]+\.pem|lists/t[a-z2-7]+\.list)$`).MatchString(e.Key) {
+		if !regexp.MustCompile(`^([a-z]+\.lua|keys\.cfg|(certs|cas)/[a-z2-7]+\.pem|lists/t[a-z2-7]+\.list|origins/o[a-z2-7]+\.json)$`).MatchString(e.Key) {
 			t.Fatalf("a file named %q", e.Key)
 		}
-		if secret := strings.HasPrefix(e.Key, "certs/") || e.Key == "keys.cfg"; secret != e.Value.Secret {
+		if secret := strings.HasPrefix(e.Key, "certs/") || e.Key == "keys.cfg" || strings.Contains(e.Value.Text, "PRIVATE KEY"); secret != e.Value.Secret {
 			t.Fatalf("%s is secret: %t", e.Key, e.Value.Secret)
 		}
 		if strings.HasPrefix(e.Key, "lists/") && !regexp.MustCompile(`^(certs/[a-z2-7]+\.pem\n)+$`).MatchString(e.Value.Text) {
