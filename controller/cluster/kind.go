@@ -54,6 +54,7 @@ var (
 		{name: "Gateway", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.Gateway]},
 		{name: "ListenerSet", group: gatewayGroup, versions: []string{"v1"}, names: subdomain, decode: typed[gatewayv1.ListenerSet]},
 		{name: "HTTPRoute", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.HTTPRoute]},
+		{name: "GRPCRoute", group: gatewayGroup, versions: []string{"v1", "v1alpha2"}, names: subdomain, decode: typed[gatewayv1.GRPCRoute]},
 		{name: "ReferenceGrant", group: gatewayGroup, versions: []string{"v1beta1", "v1alpha2", "v1"}, names: subdomain,
 			decode: typed[gatewayv1beta1.ReferenceGrant]},
 		{name: "Namespace", versions: []string{"v1"}, clusterScoped: true, names: label, decode: typed[corev1.Namespace], finish: labelNamespace},

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,13 +18,20 @@ const (
 	protocolWSS   = "kubernetes.io/wss"
 )
 
+// notGRPC are spoken in HTTP/1.1, which cannot carry gRPC: "If a Route is not able to send traffic to the backend using the
+// specified protocol then the backend is considered invalid".
+var notGRPC = []string{protocolHTTP, protocolWS, protocolWSS}
+
 // protocolOf is a port's appProtocol in lower case: people write HTTP and HTTPS in capitals too.
 func protocolOf(port *corev1.ServicePort) string {
 	return strings.ToLower(valueOr(port.AppProtocol, ""))
 }
 
-// checkProtocol says why Limpet cannot speak to a port of that appProtocol; tls says that a BackendTLSPolicy targets it.
-func checkProtocol(protocol string, tls bool) string {
+// checkProtocol says why a kind of route cannot speak to a port of that appProtocol; tls says that a BackendTLSPolicy targets it.
+func checkProtocol(route, protocol string, tls bool) string {
+	if route == kindGRPCRoute && slices.Contains(notGRPC, protocol) {
+		return "cannot carry gRPC: use kubernetes.io/h2c, grpc or none, or https with a BackendTLSPolicy"
+	}
 	switch protocol {
 	case "", protocolHTTP, protocolGRPC, protocolWS, protocolH2C:
 		// GEP-1897: a policy demands TLS whatever is spoken inside, so h2c with one is HTTP/2 over TLS.

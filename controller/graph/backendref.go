@@ -14,7 +14,9 @@ type routeProblems = problems[gatewayv1.RouteConditionReason]
 
 // references is what the references of a route lead to.
 type references struct {
-	namespace string
+	// kind and namespace are the route's.
+	kind, namespace string
+
 	grants    grants
 	services  backends
 	xbackends xbackendTable
@@ -88,12 +90,12 @@ func (r *references) permitted(field string, target objectKey) bool {
 	if target.namespace != r.namespace {
 		r.needs = append(r.needs, objectKey{kindGrants, target.namespace, ""})
 	}
-	if r.grants.permits(referrer{gatewayv1.GroupName, "HTTPRoute", r.namespace}, target) {
+	if r.grants.permits(referrer{gatewayv1.GroupName, r.kind, r.namespace}, target) {
 		return true
 	}
 	r.unresolved.add(gatewayv1.RouteReasonRefNotPermitted,
-		"%s: no ReferenceGrant in namespace %q lets HTTPRoutes of namespace %q refer to Service %q",
-		field, target.namespace, r.namespace, target.name)
+		"%s: no ReferenceGrant in namespace %q lets %ss of namespace %q refer to Service %q",
+		field, target.namespace, r.kind, r.namespace, target.name)
 	return false
 }
 
@@ -119,7 +121,7 @@ func (r *references) port(field string, known *service, number *gatewayv1.PortNu
 		r.unresolved.add(gatewayv1.RouteReasonBackendNotFound, "%s: Service %s has no port %d, it has %s",
 			field, name, *number, listPorts(source))
 	default:
-		if wrong := checkProtocol(protocolOf(port), known.policy(port.Name) != nil); wrong != "" {
+		if wrong := checkProtocol(r.kind, protocolOf(port), known.policy(port.Name) != nil); wrong != "" {
 			r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol, "%s: port %d of Service %s has appProtocol %q, which %s",
 				field, *number, name, *port.AppProtocol, wrong)
 			return nil, false

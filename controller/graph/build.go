@@ -87,7 +87,13 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	for _, c := range diff(b.last.Namespaces, snapshot.Namespaces) {
 		changed = append(changed, objectKey{kindNamespace, "", c.key().Name})
 	}
-	routeChanges := diff(b.last.HTTPRoutes, snapshot.HTTPRoutes)
+	routeChanges := make(map[objectKey]*routeSource)
+	for _, c := range diff(b.last.HTTPRoutes, snapshot.HTTPRoutes) {
+		routeChanges[objectKey{kindHTTPRoute, c.key().Namespace, c.key().Name}] = httpSource(c.new)
+	}
+	for _, c := range diff(b.last.GRPCRoutes, snapshot.GRPCRoutes) {
+		routeChanges[objectKey{kindGRPCRoute, c.key().Namespace, c.key().Name}] = grpcSource(c.new)
+	}
 	b.routes.update(b.routeInput(snapshot), routeChanges, changed)
 	if othersChanged || len(changed) > 0 || len(routeChanges) > 0 {
 		b.others.read(&otherInput{gateways: b.byName, sets: b.setsByName, routes: b.routes})

@@ -66,7 +66,7 @@ func TestGateways(t *testing.T) {
 		{"with no listener valid it is not accepted", "listeners: [{name: b, port: 81, protocol: TCP}]",
 			"Accepted=False/ListenersNotValid " + refused, nil},
 		{"a listener whose references are not resolved shows in the Gateway's",
-			"listeners: [{name: a, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: GRPCRoute}]}}]",
+			"listeners: [{name: a, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}]",
 			"Accepted=True/Accepted ResolvedRefs=False/ListenersNotResolved", []string{`"a"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

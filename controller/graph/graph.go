@@ -28,7 +28,7 @@ type Graph struct {
 	Gateways []*Gateway
 	// ListenerSets of our Gateways, by Gateway, then oldest first, then by namespace and name.
 	ListenerSets []*ListenerSet
-	// Routes are all HTTPRoutes with at least one parentRef to a Gateway of ours, oldest first, then by namespace and name:
+	// Routes are all HTTPRoutes and GRPCRoutes with at least one parentRef to a Gateway of ours, oldest first, then by namespace and name:
 	// the order in which the specification breaks ties.
 	Routes []*Route
 	// Reported are the BackendTLSPolicies and XBackends that a Gateway of ours reaches through a route, by kind, namespace and

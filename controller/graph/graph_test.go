@@ -66,6 +66,7 @@ type objects struct {
 	gateways   []*gatewayv1.Gateway
 	sets       []*gatewayv1.ListenerSet
 	routes     []*gatewayv1.HTTPRoute
+	grpc       []*gatewayv1.GRPCRoute
 	grants     []*gatewayv1beta1.ReferenceGrant
 	namespaces []*corev1.Namespace
 	services   []*corev1.Service
@@ -81,7 +82,7 @@ type objects struct {
 func (o *objects) snapshot() cluster.Snapshot {
 	return cluster.Snapshot{
 		GatewayClasses: cluster.NewObjects(o.classes...), Gateways: cluster.NewObjects(o.gateways...),
-		ListenerSets: cluster.NewObjects(o.sets...), HTTPRoutes: cluster.NewObjects(o.routes...), ReferenceGrants: cluster.NewObjects(o.grants...),
+		ListenerSets: cluster.NewObjects(o.sets...), HTTPRoutes: cluster.NewObjects(o.routes...), GRPCRoutes: cluster.NewObjects(o.grpc...), ReferenceGrants: cluster.NewObjects(o.grants...),
 		Namespaces: cluster.NewObjects(o.namespaces...), Services: cluster.NewObjects(o.services...),
 		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...),
 		ConfigMaps: cluster.NewObjects(o.configMaps...), Policies: cluster.NewObjects(o.policies...),
@@ -104,6 +105,8 @@ func (o *objects) add(document string) error {
 		return decode(document, &o.sets)
 	case "HTTPRoute":
 		return decode(document, &o.routes)
+	case "GRPCRoute":
+		return decode(document, &o.grpc)
 	case "ReferenceGrant":
 		return decode(document, &o.grants)
 	case "Namespace":

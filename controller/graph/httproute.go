@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -13,23 +14,23 @@ import (
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
-// routes are all HTTPRoutes. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
+// routes are all HTTPRoutes and GRPCRoutes. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
 type routes struct {
 	// shown are those of ours, oldest first; unclaimed the others by name; attached counts accepted routes.
 	shown     []*Route
 	unclaimed []*Unclaimed
 	attached  map[*Listener]int
 
-	states map[types.NamespacedName]*routeState
+	states map[objectKey]*routeState
 	// dependents leads from an object to the routes whose meaning depends on it.
-	dependents map[objectKey]map[types.NamespacedName]bool
+	dependents map[objectKey]map[objectKey]bool
 	// touched are the backends to which a route leads or led that changed in the last update.
 	touched map[objectKey]bool
 }
 
 // routeState is what is remembered of one route.
 type routeState struct {
-	source *gatewayv1.HTTPRoute
+	source *routeSource
 	// rules are nil while no parent is ours.
 	rules *routeRules
 	// Either node or unclaimed is set.
@@ -49,24 +50,22 @@ type routeInput struct {
 
 func newRoutes() *routes {
 	return &routes{
-		states:     make(map[types.NamespacedName]*routeState),
-		dependents: make(map[objectKey]map[types.NamespacedName]bool),
+		states:     make(map[objectKey]*routeState),
+		dependents: make(map[objectKey]map[objectKey]bool),
 	}
 }
 
-// update reads the routes that changed and those that depend on an object that changed.
-func (r *routes) update(in *routeInput, changes []change[*gatewayv1.HTTPRoute], changed []objectKey) {
+// update reads the routes that changed, nil for one that is gone, and those that depend on an object that changed.
+func (r *routes) update(in *routeInput, sources map[objectKey]*routeSource, changed []objectKey) {
 	// The value says whether the rules must be read again, or only the parents.
-	dirty := make(map[types.NamespacedName]bool)
+	dirty := make(map[objectKey]bool)
 	for _, key := range changed {
 		for name := range r.dependents[key] {
 			dirty[name] = dirty[name] || key.kind != kindGateway && key.kind != kindListenerSet && key.kind != kindNamespace
 		}
 	}
-	sources := make(map[types.NamespacedName]*gatewayv1.HTTPRoute, len(changes))
-	for _, c := range changes {
-		sources[c.key()] = c.new
-		dirty[c.key()] = true
+	for name := range sources {
+		dirty[name] = true
 	}
 	r.touched = make(map[objectKey]bool)
 	edit := routesEdit{routes: r, attached: r.attached}
@@ -85,7 +84,7 @@ func (r *routes) update(in *routeInput, changes []change[*gatewayv1.HTTPRoute], 
 }
 
 // newRouteState returns nil for a route that is gone.
-func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState, readAgain bool) *routeState {
+func newRouteState(in *routeInput, source *routeSource, last *routeState, readAgain bool) *routeState {
 	if source == nil {
 		return nil
 	}
@@ -114,7 +113,7 @@ func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState
 		state.node, _ = newRoute(in, source, parents, state.rules.onPlain(plain, lastRules))
 	}
 	if asked {
-		state.needs = append(state.needs, objectKey{kindNamespace, "", source.Namespace})
+		state.needs = append(state.needs, objectKey{kindNamespace, "", source.GetNamespace()})
 	}
 	if last.node != nil {
 		state.node = takeOverRoute(state.node, last.node)
@@ -124,11 +123,11 @@ func newRouteState(in *routeInput, source *gatewayv1.HTTPRoute, last *routeState
 
 // newRoute also says whether the labels of the route's namespace mattered.
 func newRoute(
-	in *routeInput, source *gatewayv1.HTTPRoute, parents []parentDraft, rules *routeRules,
+	in *routeInput, source *routeSource, parents []parentDraft, rules *routeRules,
 ) (node *Route, asked bool) {
 	node = &Route{
-		Kind: "HTTPRoute", Source: source, Hostnames: rules.hostnames, Rules: rules.rules, TLSBackends: rules.tls,
-		NoHostname: len(rules.hostnames) == 0 && len(source.Spec.Hostnames) > 0,
+		Kind: source.kind, Source: source.Object, Hostnames: rules.hostnames, Rules: rules.rules, TLSBackends: rules.tls,
+		NoHostname: len(rules.hostnames) == 0 && len(source.hostnames) > 0,
 	}
 	for i := range parents {
 		parent, askedHere := parents[i].attach(in, source, rules)
@@ -177,9 +176,9 @@ func sameRouteParent(a, b *RouteParent) bool {
 		reflect.DeepEqual(a.Ref, b.Ref) && slices.Equal(a.Conditions, b.Conditions)
 }
 
-func newUnclaimedRoute(source *gatewayv1.HTTPRoute, last *Unclaimed) *Unclaimed {
+func newUnclaimedRoute(source *routeSource, last *Unclaimed) *Unclaimed {
 	message := "it has no parentRefs."
-	if refs := source.Spec.ParentRefs; len(refs) > 0 {
+	if refs := source.spec.ParentRefs; len(refs) > 0 {
 		names := make([]string, len(refs))
 		for i := range refs {
 			key := parentKey(source, &refs[i])
@@ -187,7 +186,7 @@ func newUnclaimedRoute(source *gatewayv1.HTTPRoute, last *Unclaimed) *Unclaimed 
 		}
 		message = "none of its parentRefs leads to a Gateway of ours: " + strings.Join(names, ", ") + "."
 	}
-	fresh := Unclaimed{Kind: "HTTPRoute", Namespace: source.Namespace, Name: source.Name, Message: message}
+	fresh := Unclaimed{Kind: source.kind, Namespace: source.GetNamespace(), Name: source.GetName(), Message: message}
 	if last != nil && *last == fresh {
 		return last
 	}
@@ -203,7 +202,7 @@ type routesEdit struct {
 	copied                           bool
 }
 
-func (e *routesEdit) set(name types.NamespacedName, last, next *routeState) {
+func (e *routesEdit) set(name objectKey, last, next *routeState) {
 	e.depend(name, last.needs, false)
 	if next == nil {
 		next = &routeState{}
@@ -235,7 +234,7 @@ func replace[T any](removed, added []*T, last, next *T) ([]*T, []*T) {
 	return removed, added
 }
 
-func (e *routesEdit) depend(name types.NamespacedName, needs []objectKey, add bool) {
+func (e *routesEdit) depend(name objectKey, needs []objectKey, add bool) {
 	for _, key := range needs {
 		switch dependents := e.dependents[key]; {
 		case !add:
@@ -244,7 +243,7 @@ func (e *routesEdit) depend(name types.NamespacedName, needs []objectKey, add bo
 				delete(e.dependents, key)
 			}
 		case dependents == nil:
-			e.dependents[key] = map[types.NamespacedName]bool{name: true}
+			e.dependents[key] = map[objectKey]bool{name: true}
 		default:
 			dependents[name] = true
 		}
@@ -277,13 +276,18 @@ func (e *routesEdit) count(node *Route, by int) {
 	}
 }
 
+// compareRoutes is the order in which the specification breaks ties. It does not say which of two kinds goes first.
+func compareRoutes(a, b *Route) int {
+	return cmp.Or(older(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind))
+}
+
 func (e *routesEdit) finish() {
 	if len(e.removed)+len(e.added) > 0 {
-		e.shown = splice(e.shown, e.removed, e.added, func(a, b *Route) int { return older(a.Source, b.Source) })
+		e.shown = splice(e.shown, e.removed, e.added, compareRoutes)
 	}
 	if len(e.removedUnclaimed)+len(e.addedUnclaimed) > 0 {
 		e.unclaimed = splice(e.unclaimed, e.removedUnclaimed, e.addedUnclaimed, func(a, b *Unclaimed) int {
-			return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+			return cmp.Or(strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name), cmp.Compare(a.Kind, b.Kind))
 		})
 	}
 	e.routes.attached = e.attached

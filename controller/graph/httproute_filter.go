@@ -24,6 +24,8 @@ func (d *ruleDraft) readFilters(field string, filters []gatewayv1.HTTPRouteFilte
 		switch given, known := payloads(filter); {
 		case !known:
 			d.refuse(at+".type", "%q is not a filter that Limpet knows", filter.Type)
+		case d.grpc != nil && !slices.Contains(grpcFilters, filter.Type):
+			d.refuse(at+".type", "%q is not a filter of GRPCRoutes", filter.Type)
 		case !slices.Equal(given, []gatewayv1.HTTPRouteFilterType{filter.Type}):
 			d.refuse(at, "must set the field that belongs to type %s, and no other filter's", filter.Type)
 		default:

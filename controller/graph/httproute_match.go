@@ -29,25 +29,33 @@ func indexed(field string, index int) string { return field + "[" + strconv.Itoa
 
 // readMatches keeps the matches that are valid: a rule that is dropped for something else still claims them.
 func (d *ruleDraft) readMatches() {
-	matches := d.source.Matches
+	if d.grpc != nil {
+		readEach(d, d.grpc.Matches, d.readGRPCMatch)
+	} else {
+		readEach(d, d.source.Matches, d.readMatch)
+	}
+	if d.regexes > maxRegexes {
+		d.refuse("matches", "must not have more than %d regular expressions in all, not %d", maxRegexes, d.regexes)
+		// Claimed without them, so that none is evaluated.
+		d.node.Matches = slices.DeleteFunc(d.node.Matches, hasRegex)
+	}
+}
+
+// readEach reads a rule's matches; without any, it has one that says nothing.
+func readEach[T any](d *ruleDraft, matches []T, read func(*T, string) Match) {
 	if len(matches) == 0 {
-		matches = []gatewayv1.HTTPRouteMatch{{}}
+		matches = make([]T, 1)
 	}
 	if len(matches) > maxMatchesOfRule {
 		d.refuse("matches", "must not have more than %d entries", maxMatchesOfRule)
 	}
 	for i := range matches {
 		before := len(d.problems)
-		match := d.readMatch(&matches[i], indexed("matches", i))
+		match := read(&matches[i], indexed("matches", i))
 		match.Index = i
 		if len(d.problems) == before {
 			d.node.Matches = append(d.node.Matches, match)
 		}
-	}
-	if d.regexes > maxRegexes {
-		d.refuse("matches", "must not have more than %d regular expressions in all, not %d", maxRegexes, d.regexes)
-		// Claimed without them, so that none is evaluated.
-		d.node.Matches = slices.DeleteFunc(d.node.Matches, hasRegex)
 	}
 }
 

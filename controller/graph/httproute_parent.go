@@ -30,22 +30,22 @@ type parentDraft struct {
 }
 
 // findParents follows all parentRefs.
-func findParents(in *routeInput, source *gatewayv1.HTTPRoute) []parentDraft {
-	parents := make([]parentDraft, len(source.Spec.ParentRefs))
+func findParents(in *routeInput, source *routeSource) []parentDraft {
+	parents := make([]parentDraft, len(source.spec.ParentRefs))
 	for i := range parents {
-		ref := &source.Spec.ParentRefs[i]
+		ref := &source.spec.ParentRefs[i]
 		parents[i] = parentDraft{ref: ref, key: parentKey(source, ref)}
 		parents[i].find(in)
 	}
 	return parents
 }
 
-func parentKey(source *gatewayv1.HTTPRoute, ref *gatewayv1.ParentReference) objectKey {
+func parentKey(source *routeSource, ref *gatewayv1.ParentReference) objectKey {
 	kind := string(valueOr(ref.Kind, kindGateway))
 	if group := valueOr(ref.Group, gatewayv1.GroupName); group != gatewayv1.GroupName {
 		kind += "." + string(group)
 	}
-	return objectKey{kind, string(valueOr(ref.Namespace, gatewayv1.Namespace(source.Namespace))), string(ref.Name)}
+	return objectKey{kind, string(valueOr(ref.Namespace, gatewayv1.Namespace(source.GetNamespace()))), string(ref.Name)}
 }
 
 // find follows the reference to a Gateway, or to a ListenerSet of one.
@@ -77,11 +77,11 @@ func (p *parentDraft) String() string {
 }
 
 // attach says what comes of a parentRef, and whether the labels of the route's namespace mattered.
-func (p *parentDraft) attach(in *routeInput, source *gatewayv1.HTTPRoute, rules *routeRules) (*RouteParent, bool) {
+func (p *parentDraft) attach(in *routeInput, source *routeSource, rules *routeRules) (*RouteParent, bool) {
 	attempt := attachment{parent: p, in: in, source: source, rules: rules}
 	listeners, failed := attempt.listeners()
 	parent := &RouteParent{Ref: *p.ref, Gateway: p.gateway}
-	generation := source.Generation
+	generation := source.GetGeneration()
 	accepted := conditions.RouteAccepted(generation)
 	switch {
 	case failed != nil:
@@ -114,7 +114,7 @@ func (p *parentDraft) attach(in *routeInput, source *gatewayv1.HTTPRoute, rules 
 type attachment struct {
 	parent *parentDraft
 	in     *routeInput
-	source *gatewayv1.HTTPRoute
+	source *routeSource
 	rules  *routeRules
 	asked  bool
 }
@@ -134,14 +134,14 @@ func (a *attachment) listeners() ([]*Listener, *problem[gatewayv1.RouteCondition
 	allowed := filter(matching, a.allows)
 	if len(allowed) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNotAllowedByListeners,
-			fmt.Sprintf("no listener of %s allows HTTPRoutes of namespace %q", a.parent, a.source.Namespace) +
+			fmt.Sprintf("no listener of %s allows %ss of namespace %q", a.parent, a.source.kind, a.source.GetNamespace()) +
 				a.describe(": ", matching)}
 	}
 	shared := filter(allowed, a.sharesHostname)
 	if len(shared) == 0 {
 		return nil, &problem[gatewayv1.RouteConditionReason]{gatewayv1.RouteReasonNoMatchingListenerHostname,
 			fmt.Sprintf("no hostname of the route (%q) matches one of a listener of %s",
-				a.source.Spec.Hostnames, a.parent) + a.describe(": ", allowed)}
+				a.source.hostnames, a.parent) + a.describe(": ", allowed)}
 	}
 	return shared, nil
 }
@@ -175,7 +175,7 @@ func describeRef(ref *gatewayv1.ParentReference) string {
 
 // describe lists listeners for those who may know: a parent that lets no route of a namespace attach is not shown there.
 func (a *attachment) describe(introduction string, listeners []*Listener) string {
-	if a.parent.key.namespace != a.source.Namespace && !slices.ContainsFunc(a.parent.listeners(), a.permits) {
+	if a.parent.key.namespace != a.source.GetNamespace() && !slices.ContainsFunc(a.parent.listeners(), a.permits) {
 		return ""
 	}
 	if len(listeners) == 0 {
@@ -189,19 +189,19 @@ func (a *attachment) describe(introduction string, listeners []*Listener) string
 }
 
 func (a *attachment) permits(listener *Listener) bool {
-	return listener.permits(a.source.Namespace, func() labels.Set {
+	return listener.permits(a.source.GetNamespace(), func() labels.Set {
 		a.asked = true
-		return a.in.namespaces.labels(a.source.Namespace)
+		return a.in.namespaces.labels(a.source.GetNamespace())
 	})
 }
 
 func (a *attachment) allows(listener *Listener) bool {
-	return listener.supports("HTTPRoute") && a.permits(listener)
+	return listener.supports(a.source.kind) && a.permits(listener)
 }
 
 // sharesHostname: a route that names hostnames, none of them valid, shares none. It must not take all.
 func (a *attachment) sharesHostname(listener *Listener) bool {
-	if len(a.source.Spec.Hostnames) == 0 {
+	if len(a.source.hostnames) == 0 {
 		return true
 	}
 	return slices.ContainsFunc(a.rules.hostnames, func(hostname string) bool {

@@ -18,8 +18,10 @@ const (
 // ruleDraft is a rule with what is wrong with it.
 type ruleDraft struct {
 	source *gatewayv1.HTTPRouteRule
-	node   *Rule
-	refs   *references
+	// grpc is set for a rule of a GRPCRoute, whose matches are there.
+	grpc *gatewayv1.GRPCRouteRule
+	node *Rule
+	refs *references
 	// sessions has the fields of sessionPersistence that only older versions of the API had.
 	sessions map[*gatewayv1.SessionPersistence]*cluster.OldSession
 	// field is where the rule stands in the spec.

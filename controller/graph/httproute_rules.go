@@ -36,20 +36,20 @@ type routeRules struct {
 }
 
 // readRules reads the spec of a route, and takes over rules that are equal to those of the last time.
-func readRules(in *routeInput, source *gatewayv1.HTTPRoute, last []*Rule) *routeRules {
+func readRules(in *routeInput, source *routeSource, last []*Rule) *routeRules {
 	result := &routeRules{}
 	result.readSpec(source)
 	refs := in.references
-	refs.namespace = source.Namespace
+	refs.kind, refs.namespace = source.kind, source.GetNamespace()
 	sources := rulesOf(source)
 	for i := range sources {
-		draft := &ruleDraft{source: &sources[i], refs: &refs, sessions: in.sessions, field: indexed("spec.rules", i)}
+		draft := &ruleDraft{source: sources[i].HTTPRouteRule, grpc: sources[i].grpc, refs: &refs, sessions: in.sessions, field: indexed("spec.rules", i)}
 		draft.read(i, result.refused.any())
 		refs.giveSessions(draft.field, draft.node)
 		result.dropped = append(result.dropped, draft.problems...)
 		result.rules = append(result.rules, takeOver(draft.node, i, last))
 	}
-	if source.Spec.UseDefaultGateways != "" && source.Spec.UseDefaultGateways != gatewayv1.GatewayDefaultScopeNone {
+	if source.spec.UseDefaultGateways != "" && source.spec.UseDefaultGateways != gatewayv1.GatewayDefaultScopeNone {
 		refs.ignore("spec.useDefaultGateways: default Gateways are not built yet, name Gateways in parentRefs")
 	}
 	result.unresolved, result.ignored, result.needs = refs.unresolved, refs.ignored, refs.needs
@@ -57,22 +57,18 @@ func readRules(in *routeInput, source *gatewayv1.HTTPRoute, last []*Rule) *route
 	return result
 }
 
-// rulesOf has the CRD's default: a route without rules takes everything, and has no backend for it. Nothing is read of a
-// route beyond the limits, which bound what a route can cost.
-func rulesOf(source *gatewayv1.HTTPRoute) []gatewayv1.HTTPRouteRule {
-	switch {
-	case source.Spec.Rules == nil:
-		return []gatewayv1.HTTPRouteRule{{}}
-	case len(source.Spec.Rules) > maxRules || countMatches(source) > maxMatches:
+// rulesOf reads nothing of a route beyond the limits, which bound what a route can cost.
+func rulesOf(source *routeSource) []ruleSource {
+	if len(source.rules) > maxRules || countMatches(source) > maxMatches {
 		return nil
 	}
-	return source.Spec.Rules
+	return source.rules
 }
 
-func countMatches(source *gatewayv1.HTTPRoute) int {
+func countMatches(source *routeSource) int {
 	count := 0
-	for _, rule := range source.Spec.Rules {
-		count += len(rule.Matches)
+	for i := range source.rules {
+		count += source.rules[i].matches()
 	}
 	return count
 }
@@ -100,6 +96,9 @@ func (r *routeRules) onPlain(listener *Listener, last []*Rule) *routeRules {
 
 // allDropped says that nothing of the route can be served.
 func (r *routeRules) allDropped() bool {
+	if len(r.rules) == 0 {
+		return false // a GRPCRoute may have no rules
+	}
 	for _, rule := range r.rules {
 		if !rule.Dropped {
 			return false
@@ -109,17 +108,16 @@ func (r *routeRules) allDropped() bool {
 }
 
 // readSpec checks what concerns the route as a whole, as an API server would: it would refuse all of it.
-func (r *routeRules) readSpec(source *gatewayv1.HTTPRoute) {
-	spec := &source.Spec
-	if spec.Rules != nil && len(spec.Rules) == 0 || len(spec.Rules) > maxRules {
-		r.refuse("spec.rules must have from 1 to %d entries, not %d", maxRules, len(spec.Rules))
+func (r *routeRules) readSpec(source *routeSource) {
+	if len(source.rules) == 0 && source.kind == kindHTTPRoute || len(source.rules) > maxRules {
+		r.refuse("spec.rules must have from 1 to %d entries, not %d", maxRules, len(source.rules))
 	}
 	if count := countMatches(source); count > maxMatches {
 		r.refuse("spec.rules must not have more than %d matches in all, not %d", maxMatches, count)
 	}
-	r.readHostnames(spec.Hostnames)
-	r.checkRuleNames(spec.Rules)
-	if problem := checkParentRefs(spec.ParentRefs); problem != "" {
+	r.readHostnames(source.hostnames)
+	r.checkRuleNames(source.rules)
+	if problem := checkParentRefs(source.spec.ParentRefs); problem != "" {
 		r.refuse("spec.parentRefs %s", problem)
 	}
 }
@@ -142,7 +140,7 @@ func (r *routeRules) readHostnames(hostnames []gatewayv1.Hostname) {
 	}
 }
 
-func (r *routeRules) checkRuleNames(rules []gatewayv1.HTTPRouteRule) {
+func (r *routeRules) checkRuleNames(rules []ruleSource) {
 	seen := make(map[gatewayv1.SectionName]bool)
 	for i := range rules {
 		if rules[i].Name == nil {

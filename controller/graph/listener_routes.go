@@ -72,7 +72,7 @@ func (d *listenerDraft) readSelector(source *metav1.LabelSelector) {
 // readKinds intersects the kinds that are asked for with those that Limpet serves.
 func (d *listenerDraft) readKinds() {
 	d.node.SupportedKinds = []gatewayv1.RouteGroupKind{}
-	asked := []gatewayv1.RouteGroupKind{{Kind: "HTTPRoute"}}
+	asked := []gatewayv1.RouteGroupKind{{Kind: kindHTTPRoute}, {Kind: kindGRPCRoute}}
 	if allowed := d.node.Source.AllowedRoutes; allowed != nil && len(allowed.Kinds) > 0 {
 		asked = allowed.Kinds
 	}
@@ -82,11 +82,11 @@ func (d *listenerDraft) readKinds() {
 	group := gatewayv1.Group(gatewayv1.GroupName)
 	for i, kind := range asked {
 		switch {
-		case valueOr(kind.Group, group) != group || kind.Kind != "HTTPRoute":
+		case valueOr(kind.Group, group) != group || kind.Kind != kindHTTPRoute && kind.Kind != kindGRPCRoute:
 			d.refs.add(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds[%d]: %s is not a kind of route "+
-				"that Limpet serves yet on protocol %s, only HTTPRoute is", i, kind.Kind, d.node.Source.Protocol)
-		case !d.node.supports("HTTPRoute"):
-			d.node.SupportedKinds = append(d.node.SupportedKinds, gatewayv1.RouteGroupKind{Group: &group, Kind: "HTTPRoute"})
+				"that Limpet serves yet on protocol %s, only HTTPRoute and GRPCRoute are", i, kind.Kind, d.node.Source.Protocol)
+		case !d.node.supports(string(kind.Kind)):
+			d.node.SupportedKinds = append(d.node.SupportedKinds, gatewayv1.RouteGroupKind{Group: &group, Kind: kind.Kind})
 		}
 	}
 }

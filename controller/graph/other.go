@@ -136,8 +136,8 @@ func (in *otherInput) readTargets(node *Other, targets []map[string]any) {
 		switch kind {
 		case kindGateway:
 			reached[name] = in.gateways[name] != nil
-		case "HTTPRoute":
-			in.routes.addGateways(reached, name)
+		case kindHTTPRoute, kindGRPCRoute:
+			in.routes.addGateways(reached, key)
 		default:
 			for gateway := range in.routes.reachedBy(key) {
 				reached[gateway] = true

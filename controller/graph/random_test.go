@@ -376,7 +376,7 @@ func (w world) secret() *corev1.Secret {
 
 // others replaces one of some objects without type.
 func (w world) others(all []*unstructured.Unstructured) []*unstructured.Unstructured {
-	kind := w.pick("GRPCRoute", "TCPRoute")
+	kind := w.pick("TLSRoute", "TCPRoute")
 	fresh := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}}
 	fresh.SetNamespace(w.pick("a", "b"))
 	fresh.SetName(fmt.Sprintf("gw%d", w.IntN(3)))

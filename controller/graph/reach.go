@@ -26,7 +26,7 @@ func (r *routes) reachedBy(key objectKey) map[types.NamespacedName]bool {
 	return reached
 }
 
-func (r *routes) addGateways(reached map[types.NamespacedName]bool, route types.NamespacedName) {
+func (r *routes) addGateways(reached map[types.NamespacedName]bool, route objectKey) {
 	state := r.states[route]
 	if state == nil || state.node == nil {
 		return

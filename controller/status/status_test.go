@@ -40,7 +40,7 @@ metadata: {name: svc}
 spec: {ports: [{port: 80}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
-kind: GRPCRoute
+kind: TCPRoute
 metadata: {name: grpc}
 spec: {parentRefs: [{name: gw}]}
 ---
@@ -120,7 +120,7 @@ func TestAGatewayIsProgrammedOnlyWhenHAProxyServesIt(t *testing.T) {
 		"Gateway default/gw||Programmed=False Pending|HAProxy does not serve this generation yet.",
 		"Gateway default/gw|listener http|Programmed=False Pending",
 		"HTTPRoute default/r|parent default/gw http|Accepted=True Accepted",
-		"GRPCRoute default/grpc|parent default/gw|Accepted=False NotAllowedByListeners",
+		"TCPRoute default/grpc|parent default/gw|Accepted=False NotAllowedByListeners",
 	)
 	after := Compute(graph.DefaultControllerName, g, Result{Running: g})
 	wantLines(t, after,
@@ -132,7 +132,7 @@ func TestAGatewayIsProgrammedOnlyWhenHAProxyServesIt(t *testing.T) {
 	if fmt.Sprint(gateway.Listeners[0].AttachedRoutes, gateway.Listeners[1].AttachedRoutes) != "1 0" {
 		t.Errorf("attached: %+v", gateway.Listeners)
 	}
-	if len(gateway.Listeners[0].SupportedKinds) != 1 || gateway.Listeners[0].SupportedKinds[0].Kind != "HTTPRoute" {
+	if kinds := gateway.Listeners[0].SupportedKinds; len(kinds) != 2 || kinds[0].Kind != "HTTPRoute" || kinds[1].Kind != "GRPCRoute" {
 		t.Errorf("kinds: %+v", gateway.Listeners[0].SupportedKinds)
 	}
 	if len(gateway.Addresses) != 1 || gateway.Addresses[0].Value != "127.0.0.1" || *gateway.Addresses[0].Type != "IPAddress" {

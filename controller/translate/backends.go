@@ -28,6 +28,13 @@ type backendVariant struct {
 	gateway types.NamespacedName
 }
 
+// kindGRPCRoute is the kind of routes whose backends are spoken to in HTTP/2: "Implementations MAY infer the protocol from the
+// Route type".
+const kindGRPCRoute = "GRPCRoute"
+
+// unavailable is a backend that never has an endpoint.
+var unavailable = backendVariant{key: graph.BackendKey{Kind: "Unavailable"}}
+
 // name is how people know the variant, and its key: rules that ask for the same share it.
 func (v backendVariant) name() string {
 	name := backendName(v.key)

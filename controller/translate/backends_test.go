@@ -157,6 +157,7 @@ func TestRulesThatAskForTheSameShareABackend(t *testing.T) {
 		"Service/default/a/80 retry 3":            {Retry: model.Retry{Set: true, Attempts: 3}},
 		"Service/default/a/80 retry 3 on 500 503": {Retry: model.Retry{Set: true, Attempts: 3, Codes: "500 503"}},
 		"Service/default/b/80 retry 3":            {Retry: model.Retry{Set: true, Attempts: 3}},
+		"Unavailable":                             {},
 	}
 	if diff := difference(want, got); diff != "" {
 		t.Error(diff)

@@ -100,6 +100,9 @@ func routeOwner(route *graph.Route) model.Owner {
 
 // backendName is how people know a backend, and its key.
 func backendName(key graph.BackendKey) string {
+	if key.Name == "" {
+		return key.Kind // none of the API's
+	}
 	name := key.Kind + "/" + key.Namespace + "/" + key.Name
 	if key.Port == 0 {
 		return name

@@ -17,6 +17,9 @@ import (
 // certificate backends are shown, empty for none.
 func (r *route) fill(gateway types.NamespacedName) []*match {
 	r.gateway = gateway
+	if r.source.Kind == kindGRPCRoute {
+		r.useBackend(unavailable)
+	}
 	var matches []*match
 	ids := identities(r.source)
 	for i, rule := range r.source.Rules {
@@ -63,7 +66,7 @@ func (r *route) useBackend(variant backendVariant) {
 
 // variant is how the route speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
 func (r *route) variant(key graph.BackendKey, tries model.Retry) backendVariant {
-	variant := backendVariant{key: key, http2: r.source.Kind == "GRPCRoute", retry: tries}
+	variant := backendVariant{key: key, http2: r.source.Kind == kindGRPCRoute, retry: tries}
 	if slices.Contains(r.source.TLSBackends, key) {
 		variant.gateway = r.gateway
 	}
@@ -120,7 +123,7 @@ func (r *route) rule(key string, rule *graph.Rule, id identity, m *graph.Match) 
 		RequestTimeout: timeout(rule.RequestTimeout), BackendTimeout: timeout(rule.BackendTimeout),
 	}
 	if rule.Dropped {
-		made.Split = noBackend()
+		made.Split = r.noBackend()
 		return made
 	}
 	made.Filters = r.filters(&rule.Filters, m)
@@ -154,11 +157,20 @@ func displayRule(route *graph.Route, rule *graph.Rule) string {
 // refusalRule answers for the route's matches that are left out.
 func (r *route) refusalRule() *model.Rule {
 	id := routeIdentity(r.source).with("left out")
-	return &model.Rule{ID: id.ruleID(), Owner: r.owner, Split: noBackend()}
+	return &model.Rule{ID: id.ruleID(), Owner: r.owner, Split: r.noBackend()}
 }
 
-// noBackend answers every request with 500.
-func noBackend() []model.Share { return []model.Share{{Weight: 1}} }
+// noBackend answers every request with 500, or what stands for it.
+func (r *route) noBackend() []model.Share { return []model.Share{{Weight: 1, Backend: r.nobody()}} }
+
+// nobody answers for backendRefs that are not valid: with 500, and calls of gRPC with 503, which clients read as the status
+// UNAVAILABLE that the specification demands.
+func (r *route) nobody() string {
+	if r.source.Kind != kindGRPCRoute {
+		return ""
+	}
+	return unavailable.name()
+}
 
 // split gives every backendRef its share. Without a valid one everything gets 500. Without any weight everything gets 500
 // too: "if weight is set to 0, no traffic should be forwarded for this entry". The shares stay beside it, so that the next
@@ -169,12 +181,16 @@ func (r *route) split(rule *graph.Rule, id identity, m *graph.Match) []model.Sha
 	for i := range rule.Backends {
 		ref := &rule.Backends[i]
 		total += int(ref.Weight)
-		share := model.Share{Weight: uint32(max(ref.Weight, 0))}
+		share := model.Share{Weight: uint32(max(ref.Weight, 0)), Backend: r.nobody()}
 		if !ref.Invalid {
 			valid = true
 			share.Filters = r.filters(&ref.Filters, m)
 		}
-		if !ref.Invalid && ref.Filters.Redirect == nil {
+		switch {
+		case ref.Invalid:
+		case ref.Filters.Redirect != nil:
+			share.Backend = ""
+		default:
 			share.Backend = r.variant(ref.Backend, retry(rule)).name()
 			share.Session = shareSession(rule, id, ref)
 		}
@@ -182,9 +198,9 @@ func (r *route) split(rule *graph.Rule, id identity, m *graph.Match) []model.Sha
 	}
 	switch {
 	case !valid:
-		return noBackend()
+		return r.noBackend()
 	case total <= 0:
-		return append(shares, noBackend()...)
+		return append(shares, r.noBackend()...)
 	default:
 		return shares
 	}

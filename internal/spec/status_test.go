@@ -302,7 +302,7 @@ func everythingWrong() string {
 		"{name: same-a, port: 81, protocol: HTTP}", "{name: same-b, port: 81, protocol: HTTP}",
 		"{name: mixed-a, port: 82, protocol: HTTP}", "{name: mixed-b, port: 82, protocol: HTTPS, tls: {certificateRefs: [{name: x}]}}",
 		"{name: tcp, port: 83, protocol: TCP}", "{name: big, port: 65535, protocol: HTTP, hostname: BAD}",
-		"{name: kinds, port: 84, protocol: HTTP, allowedRoutes: {kinds: [{kind: GRPCRoute}]}}",
+		"{name: kinds, port: 84, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}",
 		"{name: tls-a, port: 443, protocol: HTTPS, hostname: a.com, tls: {certificateRefs: [{name: gone}]}}",
 		"{name: tls-b, port: 443, protocol: HTTPS, hostname: '*.com', tls: {certificateRefs: [{name: x, namespace: other}]}}",
 	}
