@@ -119,7 +119,7 @@ func gatewayFeatures() []features.FeatureName {
 func timeouts(impatient bool) config.TimeoutConfig {
 	all, status, traffic := config.DefaultTimeoutConfig(), 20*time.Second, 15*time.Second
 	if impatient {
-		status, traffic = 3*time.Second, 3*time.Second
+		status, traffic = 3*time.Second, 10*time.Second
 	}
 	for _, limit := range []*time.Duration{
 		&all.GatewayMustHaveAddress, &all.GatewayMustHaveCondition, &all.GatewayStatusMustHaveListeners, &all.GatewayListenersMustHaveConditions,

@@ -41,7 +41,6 @@ var pending = map[string]string{
 	"GRPCRouteNamedRule":                                        "GRPCRoute",
 	"GRPCRouteRequestHeaderModifier":                            "GRPCRoute",
 	"GRPCRouteWeight":                                           "GRPCRoute",
-	"BackendTLSPolicy":                                          "BackendTLSPolicy",
 	"BackendTLSPolicySANValidation":                             "BackendTLSPolicy",
 	"GRPCRouteSessionPersistenceHeaderRule":                     "GRPCRoute",
 	"GRPCRouteSessionPersistenceHeaderXBackend":                 "GRPCRoute",
