@@ -41,7 +41,7 @@ var pending = map[string]string{
 	"GRPCRouteNamedRule":                                        "GRPCRoute",
 	"GRPCRouteRequestHeaderModifier":                            "GRPCRoute",
 	"GRPCRouteWeight":                                           "GRPCRoute",
-	"BackendTLSPolicySANValidation":                             "BackendTLSPolicy",
+	"BackendTLSPolicySANValidation":                             "subjectAltNames of BackendTLSPolicy",
 	"GRPCRouteSessionPersistenceHeaderRule":                     "GRPCRoute",
 	"GRPCRouteSessionPersistenceHeaderXBackend":                 "GRPCRoute",
 	"GRPCRouteSessionPersistenceRule":                           "GRPCRoute",
