@@ -2,6 +2,7 @@ package behaviour
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,8 @@ func topics(base string) []topic {
 		{"Sessions", sessionChanges(base)},
 		{"Certificates", certificateChanges(base)},
 		{"Listeners and Gateways", listenerChanges(base)},
+		{"ListenerSets", setChanges(base)},
+		{"XBackends", xbackendChanges(base)},
 		{"TLS to backends", backendTLSChanges(base)},
 		{"Certificates of clients", clientChanges(base)},
 		{"References and what is not ours", otherChanges(base)},
@@ -155,8 +158,20 @@ func attemptChanges(base string) []change {
 	with := func(fields string) string {
 		return base + route("new", "hostnames: [new.example]\nrules:\n- backendRefs: [{name: other, port: 80}]\n  "+fields)
 	}
-	return append(life("`timeouts.request`", with(""), with("timeouts: {request: 5s}"), with("timeouts: {request: 6s}")),
-		life("`timeouts.backendRequest`", with(""), with("timeouts: {backendRequest: 5s}"), with("timeouts: {backendRequest: 0s}"))...)
+	twice := func(one, other string) string {
+		return with(one) + route("newer", "hostnames: [newer.example]\nrules:\n- backendRefs: [{name: empty, port: 80}]\n  "+other)
+	}
+	const retry, oftener = "retry: {codes: [503], attempts: 2}", "retry: {codes: [503], attempts: 3}"
+	changes := []change{
+		{what: "`retry` for the first time", from: with(""), to: with(retry)},
+		{what: "the same `retry` for a second Service", from: twice(retry, ""), to: twice(retry, retry)},
+		{what: "another `retry` for one of them", from: twice(retry, retry), to: twice(oftener, retry)},
+		{what: "and for the other", from: twice(oftener, retry), to: twice(oftener, oftener)},
+		{what: "`retry` removed", from: twice(oftener, oftener), to: twice("", "")},
+		{what: "`retry` as it was once before", from: with(""), to: with(oftener)},
+	}
+	changes = append(changes, life("`timeouts.request`", with(""), with("timeouts: {request: 5s}"), with("timeouts: {request: 6s}"))...)
+	return append(changes, life("`timeouts.backendRequest`", with(""), with("timeouts: {backendRequest: 5s}"), with("timeouts: {backendRequest: 0s}"))...)
 }
 
 func sessionChanges(base string) []change {
@@ -168,6 +183,7 @@ func sessionChanges(base string) []change {
 	}
 	changes := append(life("a session in a cookie", with(""), with("cookie: {}"), with("cookie: {path: /a}")),
 		life("a session in a cookie with a name", with(""), with("cookie: {name: first}"), with("cookie: {name: second}"))...)
+	changes = append(changes, life("a session in the shape of v1.6", with(""), with("sessionName: old"), with("sessionName: older"))...)
 	return append(append(changes, life("a session in a header", with(""), with("type: Header, header: {name: X-First}"), with("type: Header, header: {name: X-Second}"))...),
 		change{what: "a limit of a session", from: with("absoluteTimeout: 1h, cookie: {lifetimeType: Permanent}"), to: with("absoluteTimeout: 2h, cookie: {lifetimeType: Permanent}")},
 		change{what: "from a cookie to a header", from: with("cookie: {}"), to: with("type: Header, header: {name: X-First}")})
@@ -208,6 +224,37 @@ func listenerChanges(base string) []change {
 		change{what: "which routes a listener allows", from: base, to: strings.Replace(base, "{name: http, port: 80, protocol: HTTP}", "{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}", 1)},
 	)
 	return append(changes, life("a Gateway", base, gw("8081", ""), gw("8081", ", {name: b, port: 8082, protocol: HTTP}"))...)
+}
+
+func setChanges(base string) []change {
+	base = strings.Replace(base, "  listeners:", "  allowedListeners: {namespaces: {from: All}}\n  listeners:", 1) + inside("red", certificate("own", "red.example"))
+	with := func(listener string) string { return base + set("red", "  - {name: a, "+listener+"}\n") }
+	tls := ", tls: {certificateRefs: [{name: own}]}"
+	return slices.Concat(
+		life("a ListenerSet with a hostname on a port in use", base, with("port: 80, protocol: HTTP, hostname: red.example"), with("port: 80, protocol: HTTP, hostname: b.red.example")),
+		life("a ListenerSet with a hostname on an HTTPS port in use", base,
+			with("port: 443, protocol: HTTPS, hostname: red.example"+tls), with("port: 443, protocol: HTTPS, hostname: b.red.example"+tls)),
+		life("a ListenerSet with a port of its own", base, with("port: 81, protocol: HTTP"), with("port: 82, protocol: HTTP")),
+	)
+}
+
+func xbackendChanges(base string) []change {
+	ca := newAuthority()
+	base += bundle("ca", ca)
+	podAt := func(name, ip string) string {
+		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: " + name + ", labels: {app: far}}\n" +
+			"status: {conditions: [{type: Ready, status: 'True'}], podIPs: [{ip: " + ip + "}]}\n"
+	}
+	with := func(spec string) string {
+		return base + podAt("far-1", "192.0.2.9") + xbackend("far", spec) + route("new", "hostnames: [new.example]\nrules:\n- backendRefs: ["+toXBackend("far")+"]")
+	}
+	tls := "tls: {mode: ServerOnly, validation: {hostname: s.internal, " + trustCA + "}}"
+	return slices.Concat(
+		life("an XBackend with its route", base, with("protocol: HTTP"), with("protocol: H2C")),
+		life("TLS of an XBackend", with("protocol: HTTP"), with("protocol: HTTP, "+tls), with("protocol: HTTP2, "+tls)),
+		life("a session of an XBackend", with("protocol: HTTP"), with("sessionPersistence: {cookie: {}}"), with("sessionPersistence: {type: Header, header: {name: X-S}}")),
+		life("a Pod that an XBackend selects", with("protocol: HTTP"), with("protocol: HTTP")+podAt("far-2", "192.0.2.10"), with("protocol: HTTP")+podAt("far-2", "192.0.2.11")),
+	)
 }
 
 // withTLS gives the Gateway a part of spec.tls.

@@ -88,3 +88,69 @@ func TestABackendTLSPolicyHoldsForMirrorsToo(t *testing.T) {
 		t.Errorf("%d copies to the backend that proves who it is, %d to the other", secure, wrong)
 	}
 }
+
+func TestRetriesOfRules(t *testing.T) {
+	t.Parallel()
+	rule := func(path, service, fields string) string {
+		return "- matches: [{path: {value: " + path + "}}]\n  backendRefs: [{name: " + service + ", port: 80}]\n" + fields
+	}
+	w := Run(t, gateway+route("retries", "rules:\n"+
+		rule("/codes", "flaky", "  retry: {codes: [500, 502, 503, 504], attempts: 2}\n")+
+		rule("/zero", "flaky", "  retry: {codes: [500], attempts: 0}\n")+
+		rule("/without", "flaky", "")+
+		rule("/slow", "flaky", "  retry: {codes: [500], attempts: 2}\n  timeouts: {backendRequest: 200ms}\n")+
+		rule("/deadline", "flaky", "  retry: {codes: [500], attempts: 9}\n  timeouts: {backendRequest: 200ms, request: 500ms}\n")+
+		rule("/half", "half", "  retry: {attempts: 3}\n")), pods("flaky", 1), pods("half", 2))
+	flaky := w.pod("flaky-1")
+	for _, c := range []struct {
+		path, replies string
+		wait          time.Duration
+		want          string
+		least, most   int64
+		atMost        time.Duration
+	}{
+		{"/codes", "500", 0, "500", 3, 3, time.Second},
+		{"/codes", "502", 0, "502", 3, 3, time.Second},
+		{"/codes", "503", 0, "503", 3, 3, time.Second},
+		{"/codes", "504", 0, "504", 3, 3, time.Second},
+		{"/codes", "501", 0, "501", 1, 1, time.Second},
+		{"/codes", "200", 0, "flaky", 1, 1, time.Second},
+		{"/zero", "500", 0, "500", 1, 1, time.Second},
+		{"/without", "500", 0, "500", 1, 1, time.Second},
+		{"/slow", "200", 600 * time.Millisecond, "504", 3, 3, 1500 * time.Millisecond},
+		{"/deadline", "200", 600 * time.Millisecond, "504", 2, 4, 1100 * time.Millisecond},
+	} {
+		flaky.wait.Store(int64(c.wait))
+		before := flaky.requests.Load()
+		a := w.ask(t, get("x.example"+c.path, "X-Reply-Status: "+c.replies))
+		if a.outcome() != c.want || a.took > c.atMost {
+			t.Errorf("%s of a pod that says %s after %s: %s after %s, want %s", c.path, c.replies, c.wait, a.outcome(), a.took, c.want)
+		}
+		// What was given up has ended: nothing is tried behind the client's back.
+		time.Sleep(300 * time.Millisecond)
+		if tried := flaky.requests.Load() - before; tried < c.least || tried > c.most {
+			t.Errorf("%s of a pod that says %s after %s: tried %d times, want from %d to %d", c.path, c.replies, c.wait, tried, c.least, c.most)
+		}
+	}
+	w.pod("half-1").stop()
+	if reached := w.count(t, 20, get("x.example/half"), answer.outcome); reached["half"] != 20 {
+		t.Errorf("one of two pods refuses: %v", reached)
+	}
+}
+
+// TestAnEndpointThatCannotProveWhoItIsIsLeftForAnother: a handshake that fails is a connection that was not made.
+func TestAnEndpointThatCannotProveWhoItIsIsLeftForAnother(t *testing.T) {
+	t.Parallel()
+	ca, other := newAuthority(), newAuthority()
+	w := Run(t, gateway+bundle("ca", ca)+backendTLS("secure", "hostname: s.internal, "+trustCA)+
+		route("r", "rules:\n- backendRefs: [{name: secure, port: 80}]\n  retry: {attempts: 2}"),
+		speaking("secure", "", false, ca.server("s.internal")))
+	w.scale(t, "secure", 2)
+	wrong := w.pod("secure-2")
+	wrong.stop()
+	wrong.tls = other.server("s.internal")
+	wrong.start(t)
+	if reached := w.count(t, 20, get("x.example/"), func(a answer) string { return a.outcome() + a.echo.Pod }); reached["securesecure-1"] != 20 {
+		t.Errorf("%v", reached)
+	}
+}
