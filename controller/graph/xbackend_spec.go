@@ -48,6 +48,9 @@ func readXBackend(source *gatewayxv1alpha1.XBackend, in *xbackendInput) *xbacken
 	}
 	s.readType(spec)
 	s.readTLS(source, in)
+	if s.external != "" && s.tls != nil && len(s.tls.SubjectAltNames) > 0 {
+		s.unsupported.add(reasonUnsupportedValue, "spec.tls.validation.subjectAltNames are not built yet for type ExternalHostname")
+	}
 	s.readProtocol(spec)
 	s.readXBackendSession(spec)
 	if s.invalid.any() {
@@ -81,8 +84,6 @@ func (s *xbackendSettings) readExternal(spec *gatewayxv1alpha1.BackendSpec) {
 		return
 	}
 	s.external = fmt.Sprintf("%s:%d", hostname, spec.Port.Number)
-	// Nothing resolves names yet.
-	s.unsupported.add(reasonUnsupportedValue, "spec.type: ExternalHostname is not built yet, only EndpointSelector is")
 }
 
 // reasonUnsupportedValue is what routes call it.

@@ -59,7 +59,10 @@ func TestXBackends(t *testing.T) {
 		{"HTTP/2 over TLS", selectX + ", protocol: HTTP2, tls: {mode: ServerOnly, " + ca + "}", okRefs, resolved,
 			endpoints + " HTTP2 TLS b.internal by ConfigMap default/ca"},
 		{"HTTP11", selectX + ", protocol: HTTP11", ok, resolved, endpoints},
-		{"a name outside is not built", outside, "XBackend/b gw:Accepted=False/UnsupportedValue", refused, "none"},
+		{"a name outside", outside, ok, resolved, " external api.example.com:443"},
+		{"a name outside with subjectAltNames is not built", outside + ", tls: {mode: ServerOnly, validation: {hostname: api.example.com, " +
+			"wellKnownCACertificates: System, subjectAltNames: [{type: Hostname, hostname: a.com}]}}",
+			"XBackend/b gw:Accepted=False/UnsupportedValue", refused, "none"},
 		{"a session", selectX + cookies("c"), ok, resolved, endpoints},
 
 		{"CA certificates that cannot be had", selectX + ", tls: {mode: ServerOnly, validation: {hostname: b.internal, " +

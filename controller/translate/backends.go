@@ -190,9 +190,6 @@ func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend 
 		b.HTTP2 = b.HTTP2 || source.HTTP2
 		b.External = source.External
 		b.TLS = backendTLS(source.TLS, used.certificate)
-		if b.TLS != nil && len(b.TLS.SubjectAltNames) > 0 {
-			b.Endpoints = nil // Until such names are verified: what must not go to just anyone goes nowhere.
-		}
 	}
 	return b
 }

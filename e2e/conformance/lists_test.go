@@ -41,7 +41,6 @@ var pending = map[string]string{
 	"GRPCRouteNamedRule":                                        "GRPCRoute",
 	"GRPCRouteRequestHeaderModifier":                            "GRPCRoute",
 	"GRPCRouteWeight":                                           "GRPCRoute",
-	"BackendTLSPolicySANValidation":                             "subjectAltNames of BackendTLSPolicy",
 	"GRPCRouteSessionPersistenceHeaderRule":                     "GRPCRoute",
 	"GRPCRouteSessionPersistenceHeaderXBackend":                 "GRPCRoute",
 	"GRPCRouteSessionPersistenceRule":                           "GRPCRoute",
