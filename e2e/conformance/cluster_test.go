@@ -135,6 +135,9 @@ func definitions(t *testing.T, dir string) [][]byte {
 			all = append(all, text)
 		}
 	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no CustomResourceDefinitions that can be read", dir)
+	}
 	return all
 }
 
