@@ -1,6 +1,7 @@
 package behaviour
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,4 +154,76 @@ func TestAnEndpointThatCannotProveWhoItIsIsLeftForAnother(t *testing.T) {
 	if reached := w.count(t, 20, get("x.example/"), func(a answer) string { return a.outcome() + a.echo.Pod }); reached["securesecure-1"] != 20 {
 		t.Errorf("%v", reached)
 	}
+}
+
+// TestHAProxyListensOnTCPWhereGatewaysDo and nowhere else, so that no backend can be pointed at what is Limpet's own: with
+// all that makes HAProxy listen for itself.
+func TestHAProxyListensOnTCPWhereGatewaysDo(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority()
+	w := Run(t, listeners(grpcListeners)+certificate("a", "*.example")+bundle("ca", ca)+
+		backendTLS("named", "hostname: s.internal, "+trustCA+", subjectAltNames: [{type: Hostname, hostname: s.internal}]")+route("r", `
+rules:
+- timeouts: {request: 5s}
+  filters: [{type: RequestMirror, requestMirror: {backendRef: {name: one, port: 80}}}]
+  backendRefs: [{name: one, port: 80}, {name: named, port: 80}]
+  sessionPersistence: {cookie: {}}`), pods("one", 1), speaking("named", "", false, ca.server("s.internal")))
+	ours, own := 0, 0
+	_, set := w.limpet.rendered()
+	for _, section := range set.Sections {
+		for line := range strings.Lines(section.Text) {
+			fields := strings.Fields(line)
+			if len(fields) < 2 || fields[0] != "bind" && fields[0] != "stats" {
+				continue
+			}
+			at := fields[1]
+			if fields[0] == "stats" {
+				at = fields[min(2, len(fields)-1)]
+			}
+			switch at = strings.Trim(at, `"'`); {
+			case strings.HasPrefix(at, "unix@"), strings.HasPrefix(at, "abns@"), strings.HasPrefix(at, "/"), fields[0] == "stats" && fields[1] != "socket":
+				own++
+			case strings.HasPrefix(at, w.address().String()+":"):
+				ours++
+			default:
+				t.Errorf("%s: %s", section.Name, line)
+			}
+		}
+	}
+	if ours != 2 || own < 3 {
+		t.Errorf("HAProxy listens at %d addresses of Gateways and %d sockets of its own", ours, own)
+	}
+}
+
+// TestFiltersHaveAnOrderOfTheirOwn whatever that of their list is.
+func TestFiltersHaveAnOrderOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	filters := []string{
+		"{type: CORS, cors: {allowOrigins: ['*']}}",
+		"{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Host, value: header.example}, {name: x, value: z}]}}",
+		"{type: URLRewrite, urlRewrite: {hostname: rewrite.example, path: {type: ReplacePrefixMatch, replacePrefixMatch: /new}}}",
+		"{type: RequestMirror, requestMirror: {backendRef: {name: copy, port: 80}}}",
+		"{type: ResponseHeaderModifier, responseHeaderModifier: {remove: [Set-Cookie]}}",
+	}
+	rule := func(path string, filters []string) string {
+		return "- matches: [{path: {value: " + path + "}}]\n  filters: [" + strings.Join(filters, ", ") +
+			"]\n  backendRefs: [{name: shop, port: 80}]\n  sessionPersistence: {cookie: {name: c}}\n"
+	}
+	reversed := slices.Clone(filters)
+	slices.Reverse(reversed)
+	w := Run(t, gateway+route("shop", "rules:\n"+rule("/one", filters)+rule("/other", reversed)), pods("shop", 1), pods("copy", 1))
+	for _, path := range []string{"/one", "/other"} {
+		a := w.ok(t, get("x.example"+path+"/a", "Origin: https://a.example", "X-Reply: Set-Cookie: theirs=1"))
+		if a.echo.Host != "rewrite.example" || a.echo.URI != "/new/a" || strings.Join(a.seen("X"), "") != "z" {
+			t.Errorf("%s arrives as %s%s with %v", path, a.echo.Host, a.echo.URI, a.seen("X"))
+		}
+		if given := a.given(); len(given) != 1 || given[0].Name != "c" || a.header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: the answer's head: %v", path, a.header)
+		}
+		preflight := w.ask(t, request{method: "OPTIONS", host: "x.example", target: path, headers: []string{"Origin: https://a.example", "Access-Control-Request-Method: GET"}})
+		if preflight.status != 204 || preflight.header.Get("Pod") != "" {
+			t.Errorf("%s: a preflight: %s", path, preflight.outcome())
+		}
+	}
+	w.until(t, func() bool { return w.pod("copy-1").requests.Load() == 2 }, "each request is copied once, and no preflight")
 }

@@ -115,3 +115,35 @@ func TestACertificateThatIsNoCAsHasAReasonOfOurOwn(t *testing.T) {
 		t.Errorf("the ancestors are %q, want %q", got, want)
 	}
 }
+
+func TestAnXBackendHasOneEntryForEachGatewayOfOurs(t *testing.T) {
+	t.Parallel()
+	base := class + gateway("a", http80) + gateway("b", "{name: http, port: 81, protocol: HTTP}") + `---
+apiVersion: gateway.networking.x-k8s.io/v1alpha1
+kind: XBackend
+metadata: {name: x, generation: 1}
+spec: {type: EndpointSelector, port: {number: 8080}, endpointSelector: {matchLabels: {app: x}}}
+`
+	builder, computer := graph.NewBuilder(graph.Options{}), status.NewComputer(graph.DefaultControllerName)
+	for _, step := range []struct{ gateways, want []string }{{[]string{"a", "b"}, []string{"a", "b"}}, {[]string{"b"}, []string{"b"}}, {nil, nil}} {
+		manifests := base
+		if len(step.gateways) > 0 {
+			manifests += strings.Replace(toShop(step.gateways...), "{name: shop, port: 80}", "{group: gateway.networking.x-k8s.io, kind: XBackend, name: x}", 1)
+		}
+		var got []string
+		for _, update := range computer.Compute(builder.Build(load(t, manifests)), status.Result{}) {
+			if update.Kind != "XBackend" {
+				continue
+			}
+			for _, ancestor := range update.Status.Policy.Ancestors {
+				if ancestor.ControllerName != graph.DefaultControllerName {
+					t.Errorf("an entry has the controllerName %q", ancestor.ControllerName)
+				}
+				got = append(got, string(ancestor.AncestorRef.Name))
+			}
+		}
+		if !slices.Equal(got, step.want) {
+			t.Errorf("a route of %q: the ancestors are %q, want %q", step.gateways, got, step.want)
+		}
+	}
+}
