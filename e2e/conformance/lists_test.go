@@ -31,21 +31,7 @@ var outOfScope = map[string]string{
 }
 
 // pending are the tests that are run and known to fail, and what is missing.
-var pending = map[string]string{
-	"BackendTLSPolicyGRPCRoute":                                 "GRPCRoute",
-	"GRPCExactMethodMatching":                                   "GRPCRoute",
-	"GRPCRouteHeaderMatching":                                   "GRPCRoute",
-	"GRPCRouteListenerHostnameMatching":                         "GRPCRoute",
-	"GRPCRouteMultipleGateways":                                 "GRPCRoute",
-	"GRPCRouteMultipleRoutesAttachmentSameHostnameIntersection": "GRPCRoute",
-	"GRPCRouteNamedRule":                                        "GRPCRoute",
-	"GRPCRouteRequestHeaderModifier":                            "GRPCRoute",
-	"GRPCRouteWeight":                                           "GRPCRoute",
-	"GRPCRouteSessionPersistenceHeaderRule":                     "GRPCRoute",
-	"GRPCRouteSessionPersistenceHeaderXBackend":                 "GRPCRoute",
-	"GRPCRouteSessionPersistenceRule":                           "GRPCRoute",
-	"GRPCRouteSessionPersistenceXBackend":                       "GRPCRoute",
-}
+var pending = map[string]string{}
 
 func init() {
 	for _, test := range upstream() {
