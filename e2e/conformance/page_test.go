@@ -54,7 +54,7 @@ func page(passed map[string]bool) []byte {
 
 The tests of Gateway API's conformance suite, v1.7.0, as they are, on `+"`limpet serve`"+` with a real HAProxy and the suite's own back end.
 A small stand-in takes the place of a cluster ([CONTRIBUTING](../CONTRIBUTING.md#conformance)), so this is no conformance report:
-%d pass, %d fail because something is not built yet, and %d are not run.
+%d pass, %d fail, and %d are not run.
 
 | test | needs | result |
 |---|---|---|
