@@ -5,6 +5,15 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
+// RouteReasonHostnameConflict is a reason of our own for a route that is not accepted: the specification has none for a
+// hostname that a route of the other kind has already.
+const RouteReasonHostnameConflict gatewayv1.RouteConditionReason = "HostnameConflict"
+
+// IsPartiallyInvalid tells the condition that only an accepted route may have.
+func IsPartiallyInvalid(c metav1.Condition) bool {
+	return c.Type == string(gatewayv1.RouteConditionPartiallyInvalid)
+}
+
 // RouteAccepted says that at least one listener of the parent takes at least one rule of the route.
 func RouteAccepted(generation int64) metav1.Condition {
 	return isTrue(gatewayv1.RouteConditionAccepted, gatewayv1.RouteReasonAccepted, generation, "The route is accepted.")

@@ -24,6 +24,7 @@ type routes struct {
 	states map[objectKey]*routeState
 	// dependents leads from an object to the routes whose meaning depends on it.
 	dependents map[objectKey]map[objectKey]bool
+	claims     claims
 	// touched are the backends to which a route leads or led that changed in the last update.
 	touched map[objectKey]bool
 }
@@ -33,8 +34,9 @@ type routeState struct {
 	source *routeSource
 	// rules are nil while no parent is ours.
 	rules *routeRules
-	// Either node or unclaimed is set.
+	// Either node or unclaimed is set. wanted is node as it would be without routes of the other kind.
 	node      *Route
+	wanted    *Route
 	unclaimed *Unclaimed
 	needs     []objectKey
 }
@@ -52,6 +54,7 @@ func newRoutes() *routes {
 	return &routes{
 		states:     make(map[objectKey]*routeState),
 		dependents: make(map[objectKey]map[objectKey]bool),
+		claims:     newClaims(),
 	}
 }
 
@@ -68,7 +71,7 @@ func (r *routes) update(in *routeInput, sources map[objectKey]*routeSource, chan
 		dirty[name] = true
 	}
 	r.touched = make(map[objectKey]bool)
-	edit := routesEdit{routes: r, attached: r.attached}
+	next := make(map[objectKey]*routeState, len(dirty))
 	for name, rules := range dirty {
 		last := r.states[name]
 		if last == nil {
@@ -78,7 +81,17 @@ func (r *routes) update(in *routeInput, sources map[objectKey]*routeSource, chan
 		if !replaced {
 			source = last.source
 		}
-		edit.set(name, last, newRouteState(in, source, last, rules))
+		next[name] = newRouteState(in, source, last, rules)
+		r.claims.replace(name, last.wanted, next[name].wantedNode())
+	}
+	r.settle(next)
+	edit := routesEdit{routes: r, attached: r.attached}
+	for name, state := range next {
+		last := r.states[name]
+		if last == nil {
+			last = &routeState{}
+		}
+		edit.set(name, last, state)
 	}
 	edit.finish()
 }
@@ -115,10 +128,18 @@ func newRouteState(in *routeInput, source *routeSource, last *routeState, readAg
 	if asked {
 		state.needs = append(state.needs, objectKey{kindNamespace, "", source.GetNamespace()})
 	}
-	if last.node != nil {
-		state.node = takeOverRoute(state.node, last.node)
+	if last.wanted != nil {
+		state.node = takeOverRoute(state.node, last.wanted)
 	}
+	state.wanted = state.node
 	return state
+}
+
+func (s *routeState) wantedNode() *Route {
+	if s == nil {
+		return nil
+	}
+	return s.wanted
 }
 
 // newRoute also says whether the labels of the route's namespace mattered.
