@@ -43,7 +43,9 @@ func readRules(in *routeInput, source *routeSource, last []*Rule) *routeRules {
 	refs.kind, refs.namespace = source.kind, source.GetNamespace()
 	sources := rulesOf(source)
 	for i := range sources {
-		draft := &ruleDraft{source: sources[i].HTTPRouteRule, grpc: sources[i].grpc, refs: &refs, sessions: in.sessions, field: indexed("spec.rules", i)}
+		draft := &ruleDraft{
+			source: sources[i].HTTPRouteRule, grpc: sources[i].grpc, refs: &refs, sessions: in.sessions, field: indexed("spec.rules", i),
+		}
 		draft.read(i, result.refused.any())
 		refs.giveSessions(draft.field, draft.node)
 		result.dropped = append(result.dropped, draft.problems...)

@@ -319,3 +319,17 @@ func TestListenersOfOneNameInSeveralObjects(t *testing.T) {
 		t.Errorf("hosts are %v", hosts.Sorted())
 	}
 }
+
+// GatewayRouteHostnameIntersectionPrecedence, across kinds: of routes that have the same hostname in common with the listener, the
+// one whose own is more specific goes first, however old the others are.
+func TestARoutesOwnHostnameGoesFirstWhateverItsKind(t *testing.T) {
+	t.Parallel()
+
+	w := oneGateway(on("*.example.com"))
+	w.route("broad", "*.com", to("broad")).Kind = kindGRPCRoute
+	w.route("own", "*.example.com", to("own", prefix("/own")))
+	w.route("every", "", to("every", prefix("/every/very/long")))
+	checkExchanges(t, w.config(testTranslator()), []exchange{
+		get("a.example.com/own/x", "own"), get("a.example.com/x", "broad"), get("a.example.com/every/very/long", "broad"),
+	})
+}

@@ -31,6 +31,8 @@ type pod struct {
 	// tls is what the pod speaks TLS with, http2 that it speaks HTTP/2 alone.
 	tls   *tls.Config
 	http2 bool
+	// grpc pods answer calls instead of requests.
+	grpc bool
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -73,6 +75,10 @@ func (p *pod) start(t testing.TB) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", p.at.String())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p.grpc {
+		p.keep(p.serveCalls(listener))
+		return
 	}
 	server := &http.Server{
 		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: time.Minute, DisableGeneralOptionsHandler: true,

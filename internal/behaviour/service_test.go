@@ -17,7 +17,7 @@ type service struct {
 	// appProtocol is that of the port; tls and http2 are how its pods speak.
 	appProtocol string
 	tls         *tls.Config
-	http2       bool
+	http2, grpc bool
 }
 
 // manifest is the Service with its EndpointSlices.
@@ -85,7 +85,7 @@ func (w *World) addPod(t testing.TB, s *service) *pod {
 	s.made++
 	w.addresses++
 	p := newPod(s.name, fmt.Sprintf("%s-%d", s.name, s.made), w.block.address(9+w.addresses))
-	p.tls, p.http2 = s.tls, s.http2
+	p.tls, p.http2, p.grpc = s.tls, s.http2, s.grpc
 	p.start(t)
 	w.t.Cleanup(p.stop)
 	s.pods = append(s.pods, p)
