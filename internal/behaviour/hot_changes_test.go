@@ -29,6 +29,7 @@ func topics(base string) []topic {
 		{"Endpoints", endpointChanges()},
 		{"Services", serviceChanges(base)},
 		{"HTTPRoute", routeChanges(base)},
+		{"GRPCRoute", grpcChanges(base)},
 		{"Filters of HTTPRoute", filterChanges(base)},
 		{"Timeouts and retries", attemptChanges(base)},
 		{"Sessions", sessionChanges(base)},
@@ -127,6 +128,22 @@ func routeChanges(base string) []change {
 		change{what: "the rules in another order", from: two, to: with("new.example", rule("path: {value: /b}", "")+rule("path: {value: /a}", ""))},
 		change{what: "a rule's name", from: one, to: strings.Replace(one, "- matches: [{path: {value: /a}}]", "- name: named\n    matches: [{path: {value: /a}}]", 1)},
 		change{what: "a label of a route", from: one, to: strings.Replace(one, "metadata: {name: new}", "metadata: {name: new, labels: {a: b}}", 1)},
+	)
+}
+
+func grpcChanges(base string) []change {
+	with := func(rule string) string { return base + grpcRoute("new", "hostnames: [new.example]\nrules:\n- "+rule) }
+	call := func(match, more string) string {
+		return with("matches: [{" + match + "}]\n  backendRefs: [{name: other, port: 80}]\n" + more)
+	}
+	one := call("method: {service: a.B}", "")
+	return slices.Concat(
+		life("a GRPCRoute", base, one, call("method: {service: a.B, method: C}", "")),
+		life("a header match of a GRPCRoute", one, call("method: {service: a.B}, headers: [{name: a, value: b}]", ""), call("method: {service: a.B}, headers: [{name: a, value: c}]", "")),
+		life("a filter of a GRPCRoute", one, call("method: {service: a.B}", "  filters: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [a]}}]\n"),
+			call("method: {service: a.B}", "  filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {remove: [a]}}]\n")),
+		life("a session of a GRPCRoute", one, call("method: {service: a.B}", "  sessionPersistence: {cookie: {}}\n"),
+			call("method: {service: a.B}", "  sessionPersistence: {type: Header, header: {name: x-s}}\n")),
 	)
 }
 
@@ -248,11 +265,18 @@ func xbackendChanges(base string) []change {
 	with := func(spec string) string {
 		return base + podAt("far-1", "192.0.2.9") + xbackend("far", spec) + route("new", "hostnames: [new.example]\nrules:\n- backendRefs: ["+toXBackend("far")+"]")
 	}
+	outside := func(hostname string) string {
+		return base + "---\napiVersion: gateway.networking.x-k8s.io/v1alpha1\nkind: XBackend\nmetadata: {name: out}\n" +
+			"spec: {type: ExternalHostname, port: {number: 443}, externalHostname: {hostname: " + hostname + "}, " +
+			"tls: {mode: ServerOnly, validation: {hostname: " + hostname + ", wellKnownCACertificates: System}}}\n" +
+			route("new", "hostnames: [new.example]\nrules:\n- backendRefs: ["+toXBackend("out")+"]")
+	}
 	tls := "tls: {mode: ServerOnly, validation: {hostname: s.internal, " + trustCA + "}}"
 	return slices.Concat(
 		life("an XBackend with its route", base, with("protocol: HTTP"), with("protocol: H2C")),
 		life("TLS of an XBackend", with("protocol: HTTP"), with("protocol: HTTP, "+tls), with("protocol: HTTP2, "+tls)),
 		life("a session of an XBackend", with("protocol: HTTP"), with("sessionPersistence: {cookie: {}}"), with("sessionPersistence: {type: Header, header: {name: X-S}}")),
+		life("an XBackend of a name outside", base, outside("a.example"), outside("b.example")),
 		life("a Pod that an XBackend selects", with("protocol: HTTP"), with("protocol: HTTP")+podAt("far-2", "192.0.2.10"), with("protocol: HTTP")+podAt("far-2", "192.0.2.11")),
 	)
 }
@@ -275,6 +299,10 @@ func backendTLSChanges(base string) []change {
 		change{what: "the `appProtocol` of a Service becomes HTTP/2", from: base, pods: func(w *World) { w.service("other").appProtocol = "kubernetes.io/h2c" }},
 		change{what: "the `appProtocol` of a Service is gone", pods: func(w *World) { w.service("other").appProtocol = "" }},
 	)
+	names := func(name string) string {
+		return base + bundle("ca", one) + backendTLS("other", "hostname: s.internal, "+trustCA+", subjectAltNames: [{type: Hostname, hostname: "+name+"}]")
+	}
+	changes = append(changes, life("`subjectAltNames`", policy("s.internal", one), names("a.internal"), names("b.internal"))...)
 	shown := func(pair string) string {
 		return withTLS(policy("s.internal", one), "backend: {clientCertificateRef: {name: shown}}") + pair
 	}

@@ -204,7 +204,7 @@ func (w *World) serves(name string) bool {
 func (w *World) reasons(all []string) string {
 	known := make([]string, len(all))
 	for i, reason := range all {
-		reason = hashes.ReplaceAllString(reason, "$1…")
+		reason = hashes.ReplaceAllString(reason, "$1$2…")
 		known[i] = strings.ReplaceAll(portsOf(reason), w.address().String(), "192.0.2.1")
 	}
 	slices.Sort(known)
@@ -212,7 +212,7 @@ func (w *World) reasons(all []string) string {
 }
 
 var (
-	hashes = regexp.MustCompile(`\b([ptw]|certs/|lists/t)[a-z2-7]{12}h?\b`)
+	hashes = regexp.MustCompile(`\b(?:([pt]|certs/|lists/t)[a-z2-7]{12}h?|(s)[0-9]+/)\b`)
 	ports  = regexp.MustCompile(`:[0-9]{4,5}\b`)
 )
 
