@@ -44,7 +44,7 @@ haproxy: ## print the path of the HAProxy that everything here uses
 ##@ Test
 .PHONY: test
 test: go gcc ## run all tests with the race detector, against a real HAProxy (one package at a time: they measure)
-	@$(haproxy) && CGO_ENABLED=1 go test -race -p 1 -timeout 20m $(TESTFLAGS) $(PKGS)
+	@$(haproxy) && CGO_ENABLED=1 go test -race -p 1 -timeout 40m $(TESTFLAGS) $(PKGS)
 
 .PHONY: torture
 torture: go gcc ## run the tests of docs/field-reports.md at the scale that was reported (half an hour)
