@@ -297,7 +297,7 @@ endpoints: [{addresses: [%s]}]
 		strings.Replace(slice("several", "{name: b, port: 8080}, {name: a, port: 1, protocol: UDP}", two), "name: several, labels", "name: several-2, labels", 1)+
 		service("udp", "{ports: [{name: a, port: 80, protocol: UDP}]}")+slice("udp", "{name: a, port: 8080, protocol: UDP}", one)+
 		service("external", "{type: ExternalName, externalName: x.example, ports: [{port: 80}]}")+slice("external", "{port: 8080}", one)+
-		service("appl", "{ports: [{port: 80, appProtocol: kubernetes.io/h2c}]}")+slice("appl", "{port: 8080}", one))
+		service("appl", "{ports: [{port: 80, appProtocol: example.com/own}]}")+slice("appl", "{port: 8080}", one))
 	w.check(t, []row{
 		{"headless, another port than the Service's", get("x.example/headless"), "one"},
 		{"slices by hand, without a selector", get("x.example/manual"), "one"},
