@@ -532,7 +532,9 @@ func TestABackendsTLSChangesWithoutAReloadAndWithoutAFailedRequest(t *testing.T)
 	}
 	l.within(5*time.Second, "what is not used is gone", func() bool {
 		loaded, err := l.client.LoadedFiles(context.Background())
-		return err == nil && len(l.engine.driver.placement.Leaving()) == 0 && loaded["certs/c2.pem"] && loaded["cas/x.pem"]
+		states, failed := l.client.Servers(context.Background())
+		left := slices.DeleteFunc(states, func(s haproxy.ServerState) bool { return s.Address != at })
+		return err == nil && failed == nil && len(left) == 1 && loaded["certs/c2.pem"] && loaded["cas/x.pem"]
 	})
 }
 

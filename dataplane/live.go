@@ -111,6 +111,8 @@ func (b *batch) put(ctx context.Context, name string, asset files.Asset) error {
 	}
 	delete(d.live.unused, name)
 	delete(d.live.doubted, name)
+	// What is being written behind holds the asset as it was, and must not come after it.
+	d.behind.wait(d)
 	if err := d.store.PutAsset(d.generation, name, asset); err != nil {
 		return err
 	}
