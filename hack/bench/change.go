@@ -112,8 +112,9 @@ func (l *lab) pipeline(ctx context.Context, routes int) (*pipeline, error) {
 		return nil, err
 	}
 	renderer, err := templates.NewRenderer(templates.Settings{
-		AdminSocket: dataplane.AdminSocket(dir), HealthSocket: filepath.Join(dir, "run", "health.sock"), Instance: filepath.Base(l.dir),
-		HardStopAfter: "1s", SignKeys: []templates.SignKey{{ID: "a", Secret: base64.StdEncoding.EncodeToString(make([]byte, 32))}},
+		AdminSocket: dataplane.AdminSocket(dir), HealthSocket: filepath.Join(dir, "run", "health.sock"),
+		Instance: filepath.Base(l.dir) + filepath.Base(dir), HardStopAfter: "1s",
+		SignKeys: []templates.SignKey{{ID: "a", Secret: base64.StdEncoding.EncodeToString(make([]byte, 32))}},
 	})
 	if err != nil {
 		return nil, err

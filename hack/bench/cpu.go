@@ -264,7 +264,7 @@ func (l *lab) limpet(ctx context.Context, name string, config model.Config, cook
 func (l *lab) render(ctx context.Context, r rendering) (*subject, error) {
 	dir := filepath.Join(l.dir, r.name)
 	renderer, err := templates.NewRenderer(templates.Settings{
-		AdminSocket: dir + "/admin.sock", HealthSocket: dir + "/health.sock", Instance: r.name, HardStopAfter: "1s",
+		AdminSocket: dir + "/admin.sock", HealthSocket: dir + "/health.sock", Instance: filepath.Base(l.dir) + r.name, HardStopAfter: "1s",
 		AccessLog: r.log, LogTarget: logSocket(l, r.name),
 		SignKeys: []templates.SignKey{{ID: "a", Secret: base64.StdEncoding.EncodeToString(make([]byte, 32))}},
 	})
