@@ -8,6 +8,7 @@ local MAX_BODY   = 4 * 1024 * 1024
 local MAX_HELD   = 32 * 1024 * 1024 -- of all bodies that are kept or on their way
 local MAX_COPIES = 256              -- on their way
 local TIMEOUT    = 10000            -- milliseconds that a target has
+local AFTER      = 5                -- milliseconds in which the request itself goes first
 local SILENCE    = 60               -- seconds between two complaints
 
 -- What belongs to one connection, and what the copy's own framing says.
@@ -36,6 +37,7 @@ local function done(copy)
 end
 
 local function send(copy)
+  core.msleep(AFTER)
   pcall(function()
     local client = core.httpclient()
     local request = { url = "http://limpet" .. copy.uri, headers = copy.headers, dst = socket, timeout = TIMEOUT }
