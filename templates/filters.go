@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -14,10 +15,10 @@ import (
 // rewrites and redirects, which replace each other, the share's alone counts.
 func steps(rule, share model.Filters) []string {
 	var list []string
-	if cors := last(rule.CORS, share.CORS); cors != nil {
+	if cors := cmp.Or(share.CORS, rule.CORS); cors != nil {
 		list = append(list, corsSteps(cors)...)
 	}
-	if redirect := last(rule.Redirect, share.Redirect); redirect != nil {
+	if redirect := cmp.Or(share.Redirect, rule.Redirect); redirect != nil {
 		list = append(list, step('r', "", redirectText(redirect)))
 	}
 	for _, filters := range []model.Filters{rule, share} {
@@ -26,16 +27,6 @@ func steps(rule, share model.Filters) []string {
 		list = append(list, headerSteps("SAD", filters.Response)...)
 	}
 	return list
-}
-
-func last[V any](values ...*V) *V {
-	var found *V
-	for _, value := range values {
-		if value != nil {
-			found = value
-		}
-	}
-	return found
 }
 
 func step(kind byte, name, value string) string { return string(kind) + name + "=" + value + ";" }

@@ -355,7 +355,7 @@ func FuzzSteps(f *testing.F) {
 	f.Add("~", "%[env(HOME)]", "*")
 	f.Fuzz(func(t *testing.T, name, value, origin string) {
 		if strings.ContainsAny(name, "=\n") || strings.ContainsAny(value+origin, "\r\n") {
-			t.Skip("no token, or no value of a header")
+			return // no token, or no value of a header
 		}
 		change := &model.HeaderChange{Set: []model.Header{{Name: name, Value: value}}, Remove: []string{name}}
 		filters := model.Filters{Request: change, Response: change, CORS: &model.CORS{Origins: []string{origin}}}

@@ -183,7 +183,7 @@ func (w *ruleWriter) split() {
 // share is a record, "<section>;<backend>;<session>;<limits>;<filters>", or that of a share whose filters redirect. It writes
 // what the record names.
 func (w *ruleWriter) share(share model.Share) string {
-	if last(w.rule.Filters.Redirect, share.Filters.Redirect) != nil {
+	if w.rule.Filters.Redirect != nil || share.Filters.Redirect != nil {
 		return "redirect;" + w.filters(share.Filters)
 	}
 	to, err := slot(share.Backend, w.place)
