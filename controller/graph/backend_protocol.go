@@ -29,7 +29,7 @@ func protocolOf(port *corev1.ServicePort) string {
 
 // checkProtocol says why a kind of route cannot speak to a port of that appProtocol; tls says that a BackendTLSPolicy targets it.
 func checkProtocol(route, protocol string, tls bool) string {
-	if route == kindGRPCRoute && slices.Contains(notGRPC, protocol) {
+	if route == KindGRPCRoute && slices.Contains(notGRPC, protocol) {
 		return "cannot carry gRPC: use kubernetes.io/h2c, grpc or none, or https with a BackendTLSPolicy"
 	}
 	switch protocol {

@@ -89,10 +89,10 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	}
 	routeChanges := make(map[objectKey]*routeSource)
 	for _, c := range diff(b.last.HTTPRoutes, snapshot.HTTPRoutes) {
-		routeChanges[objectKey{kindHTTPRoute, c.key().Namespace, c.key().Name}] = httpSource(c.new)
+		routeChanges[objectKey{KindHTTPRoute, c.key().Namespace, c.key().Name}] = httpSource(c.new)
 	}
 	for _, c := range diff(b.last.GRPCRoutes, snapshot.GRPCRoutes) {
-		routeChanges[objectKey{kindGRPCRoute, c.key().Namespace, c.key().Name}] = grpcSource(c.new)
+		routeChanges[objectKey{KindGRPCRoute, c.key().Namespace, c.key().Name}] = grpcSource(c.new)
 	}
 	b.routes.update(b.routeInput(snapshot), routeChanges, changed)
 	if othersChanged || len(changed) > 0 || len(routeChanges) > 0 {

@@ -180,7 +180,7 @@ type Certificate struct {
 
 // Route is one HTTPRoute or GRPCRoute with a parentRef of ours.
 type Route struct {
-	// Kind is "HTTPRoute" or "GRPCRoute", and Source an object of that kind.
+	// Kind is KindHTTPRoute or KindGRPCRoute, and Source an object of that kind.
 	Kind   string
 	Source metav1.Object
 	// Hostnames are the spec's valid ones in lower case; none stands for every one, unless NoHostname says that the spec has

@@ -111,7 +111,7 @@ func (r *routeRules) allDropped() bool {
 
 // readSpec checks what concerns the route as a whole, as an API server would: it would refuse all of it.
 func (r *routeRules) readSpec(source *routeSource) {
-	if len(source.rules) == 0 && source.kind == kindHTTPRoute || len(source.rules) > maxRules {
+	if len(source.rules) == 0 && source.kind == KindHTTPRoute || len(source.rules) > maxRules {
 		r.refuse("spec.rules must have from 1 to %d entries, not %d", maxRules, len(source.rules))
 	}
 	if count := countMatches(source); count > maxMatches {

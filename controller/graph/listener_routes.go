@@ -72,7 +72,7 @@ func (d *listenerDraft) readSelector(source *metav1.LabelSelector) {
 // readKinds intersects the kinds that are asked for with those that Limpet serves.
 func (d *listenerDraft) readKinds() {
 	d.node.SupportedKinds = []gatewayv1.RouteGroupKind{}
-	asked := []gatewayv1.RouteGroupKind{{Kind: kindHTTPRoute}, {Kind: kindGRPCRoute}}
+	asked := []gatewayv1.RouteGroupKind{{Kind: KindHTTPRoute}, {Kind: KindGRPCRoute}}
 	if allowed := d.node.Source.AllowedRoutes; allowed != nil && len(allowed.Kinds) > 0 {
 		asked = allowed.Kinds
 	}
@@ -82,7 +82,7 @@ func (d *listenerDraft) readKinds() {
 	group := gatewayv1.Group(gatewayv1.GroupName)
 	for i, kind := range asked {
 		switch {
-		case valueOr(kind.Group, group) != group || kind.Kind != kindHTTPRoute && kind.Kind != kindGRPCRoute:
+		case valueOr(kind.Group, group) != group || kind.Kind != KindHTTPRoute && kind.Kind != KindGRPCRoute:
 			d.refs.add(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds[%d]: %s is not a kind of route "+
 				"that Limpet serves yet on protocol %s, only HTTPRoute and GRPCRoute are", i, kind.Kind, d.node.Source.Protocol)
 		case !d.node.supports(string(kind.Kind)):

@@ -136,7 +136,7 @@ func (in *otherInput) readTargets(node *Other, targets []map[string]any) {
 		switch kind {
 		case kindGateway:
 			reached[name] = in.gateways[name] != nil
-		case kindHTTPRoute, kindGRPCRoute:
+		case KindHTTPRoute, KindGRPCRoute:
 			in.routes.addGateways(reached, key)
 		default:
 			for gateway := range in.routes.reachedBy(key) {

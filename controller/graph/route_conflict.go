@@ -82,7 +82,7 @@ func (c *claims) set(at hostClaim, name objectKey, add bool) {
 		delete(c.routes[at], name)
 		c.kinds[at][name.kind]--
 	}
-	if c.kinds[at][kindHTTPRoute] > 0 && c.kinds[at][kindGRPCRoute] > 0 {
+	if c.kinds[at][KindHTTPRoute] > 0 && c.kinds[at][KindGRPCRoute] > 0 {
 		c.mixed[at] = true
 	} else {
 		delete(c.mixed, at)

@@ -7,8 +7,8 @@ import (
 
 // The kinds of routes that are served.
 const (
-	kindHTTPRoute = "HTTPRoute"
-	kindGRPCRoute = "GRPCRoute"
+	KindHTTPRoute = "HTTPRoute"
+	KindGRPCRoute = "GRPCRoute"
 )
 
 // routeSource is an HTTPRoute or GRPCRoute, as far as they are alike.
@@ -34,7 +34,7 @@ func httpSource(route *gatewayv1.HTTPRoute) *routeSource {
 	if route == nil {
 		return nil
 	}
-	source := &routeSource{Object: route, kind: kindHTTPRoute, spec: &route.Spec.CommonRouteSpec, hostnames: route.Spec.Hostnames}
+	source := &routeSource{Object: route, kind: KindHTTPRoute, spec: &route.Spec.CommonRouteSpec, hostnames: route.Spec.Hostnames}
 	if route.Spec.Rules == nil {
 		// The CRD's default: a route without rules takes everything, and has no backend for it.
 		source.rules = []ruleSource{{HTTPRouteRule: &gatewayv1.HTTPRouteRule{}}}
@@ -50,7 +50,7 @@ func grpcSource(route *gatewayv1.GRPCRoute) *routeSource {
 	if route == nil {
 		return nil
 	}
-	source := &routeSource{Object: route, kind: kindGRPCRoute, spec: &route.Spec.CommonRouteSpec, hostnames: route.Spec.Hostnames}
+	source := &routeSource{Object: route, kind: KindGRPCRoute, spec: &route.Spec.CommonRouteSpec, hostnames: route.Spec.Hostnames}
 	for i := range route.Spec.Rules {
 		rule := &route.Spec.Rules[i]
 		source.rules = append(source.rules, ruleSource{HTTPRouteRule: httpRule(rule), grpc: rule})

@@ -21,16 +21,12 @@ const maxServerID = math.MaxInt32
 // an entry of Config.Backends. It must stay small: what differs between two of its values costs a slot.
 type backendVariant struct {
 	key graph.BackendKey
-	// http2 is what a GRPCRoute infers for its backends.
+	// http2 is what a GRPCRoute infers for its backends: "Implementations MAY infer the protocol from the Route type".
 	http2 bool
 	retry model.Retry
 	// gateway is the one whose client certificate a backend in TLS is shown; empty where none is.
 	gateway types.NamespacedName
 }
-
-// kindGRPCRoute is the kind of routes whose backends are spoken to in HTTP/2: "Implementations MAY infer the protocol from the
-// Route type".
-const kindGRPCRoute = "GRPCRoute"
 
 // unavailable is a backend that never has an endpoint.
 var unavailable = backendVariant{key: graph.BackendKey{Kind: "Unavailable"}}

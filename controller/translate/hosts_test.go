@@ -326,7 +326,7 @@ func TestARoutesOwnHostnameGoesFirstWhateverItsKind(t *testing.T) {
 	t.Parallel()
 
 	w := oneGateway(on("*.example.com"))
-	w.route("broad", "*.com", to("broad")).Kind = kindGRPCRoute
+	w.route("broad", "*.com", to("broad")).Kind = graph.KindGRPCRoute
 	w.route("own", "*.example.com", to("own", prefix("/own")))
 	w.route("every", "", to("every", prefix("/every/very/long")))
 	checkExchanges(t, w.config(testTranslator()), []exchange{

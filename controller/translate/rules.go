@@ -17,7 +17,7 @@ import (
 // certificate backends are shown, empty for none.
 func (r *route) fill(gateway types.NamespacedName) []*match {
 	r.gateway = gateway
-	if r.source.Kind == kindGRPCRoute {
+	if r.source.Kind == graph.KindGRPCRoute {
 		r.useBackend(unavailable)
 	}
 	var matches []*match
@@ -66,7 +66,7 @@ func (r *route) useBackend(variant backendVariant) {
 
 // variant is how the route speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
 func (r *route) variant(key graph.BackendKey, tries model.Retry) backendVariant {
-	variant := backendVariant{key: key, http2: r.source.Kind == kindGRPCRoute, retry: tries}
+	variant := backendVariant{key: key, http2: r.source.Kind == graph.KindGRPCRoute, retry: tries}
 	if slices.Contains(r.source.TLSBackends, key) {
 		variant.gateway = r.gateway
 	}
@@ -166,7 +166,7 @@ func (r *route) noBackend() []model.Share { return []model.Share{{Weight: 1, Bac
 // nobody answers for backendRefs that are not valid: with 500, and calls of gRPC with 503, which clients read as the status
 // UNAVAILABLE that the specification demands.
 func (r *route) nobody() string {
-	if r.source.Kind != kindGRPCRoute {
+	if r.source.Kind != graph.KindGRPCRoute {
 		return ""
 	}
 	return unavailable.name()
