@@ -7,12 +7,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
-const withSet = `
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: limpet}
-spec: {controllerName: limpet.dev/gateway-controller}
----
+const withSet = class + `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: gw, namespace: default}

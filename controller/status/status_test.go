@@ -19,12 +19,16 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
-const base = `
+// class is the GatewayClass that is ours.
+const class = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: limpet}
 spec: {controllerName: limpet.dev/gateway-controller}
 ---
+`
+
+const base = class + `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: gw, namespace: default}

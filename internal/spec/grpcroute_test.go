@@ -28,19 +28,7 @@ func grpcConditions(t testing.TB, manifests string) (parents []string, messages 
 
 func TestHostnamesOfGRPCRoutes(t *testing.T) {
 	t.Parallel()
-	const noHostname = "Accepted=False/NoMatchingListenerHostname ResolvedRefs=True/ResolvedRefs"
-	for _, test := range []struct{ listener, route, want string }{
-		{"test.example.com", "", routeOK},
-		{"test.example.com", "test.example.com", routeOK},
-		{"test.example.com", "*.example.com", routeOK},
-		{"test.example.com", "foo.example.com", noHostname},
-		{"*.example.com", "", routeOK},
-		{"*.example.com", "*.example.com", routeOK},
-		{"*.example.com", "test.example.com", routeOK},
-		{"*.example.com", "foo.test.example.com", routeOK},
-		{"*.example.com", "example.com", noHostname},
-		{"*.example.com", "test.example.net", noHostname},
-	} {
+	for _, test := range hostnameExamples {
 		got, _ := grpcConditions(t, class+gateway("gw", fmt.Sprintf("{name: http, port: 80, protocol: HTTP, hostname: '%s'}", test.listener))+
 			grpcRoute("r", fmt.Sprintf("parentRefs: [{name: gw}]\nhostnames: [%s]", quote(test.route))))
 		if !slices.Equal(got, []string{test.want}) {

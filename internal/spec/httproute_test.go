@@ -9,22 +9,27 @@ import (
 	"github.com/limpet-gateway/limpet/controller/graph"
 )
 
+const noHostname = "Accepted=False/NoMatchingListenerHostname ResolvedRefs=True/ResolvedRefs"
+
+// hostnameExamples are those in the comments of HTTPRouteSpec.Hostnames and GRPCRouteSpec.Hostnames, with the conditions of
+// the route.
+var hostnameExamples = []struct{ listener, route, want string }{
+	{"test.example.com", "", routeOK},
+	{"test.example.com", "test.example.com", routeOK},
+	{"test.example.com", "*.example.com", routeOK},
+	{"test.example.com", "foo.example.com", noHostname},
+	{"*.example.com", "", routeOK},
+	{"*.example.com", "*.example.com", routeOK},
+	{"*.example.com", "test.example.com", routeOK},
+	{"*.example.com", "foo.test.example.com", routeOK},
+	{"*.example.com", "example.com", noHostname},
+	{"*.example.com", "test.example.net", noHostname},
+}
+
 // TestExamplesOfHostnames has the examples in the comment of HTTPRouteSpec.Hostnames.
 func TestExamplesOfHostnames(t *testing.T) {
 	t.Parallel()
-	const noHostname = "Accepted=False/NoMatchingListenerHostname ResolvedRefs=True/ResolvedRefs"
-	for _, test := range []struct{ listener, route, want string }{
-		{"test.example.com", "", routeOK},
-		{"test.example.com", "test.example.com", routeOK},
-		{"test.example.com", "*.example.com", routeOK},
-		{"test.example.com", "foo.example.com", noHostname},
-		{"*.example.com", "", routeOK},
-		{"*.example.com", "*.example.com", routeOK},
-		{"*.example.com", "test.example.com", routeOK},
-		{"*.example.com", "foo.test.example.com", routeOK},
-		{"*.example.com", "example.com", noHostname},
-		{"*.example.com", "test.example.net", noHostname},
-	} {
+	for _, test := range hostnameExamples {
 		t.Run(test.listener+" and "+test.route, func(t *testing.T) {
 			t.Parallel()
 			manifests := class + gateway("gw", fmt.Sprintf("{name: http, port: 80, protocol: HTTP, hostname: '%s'}", test.listener)) +
