@@ -26,8 +26,8 @@ type kind struct {
 	clusterScoped bool
 	// names says what is wrong with a name.
 	names func(string) []string
-	// decode reads JSON into a fresh object. The first errors are fields that it does not have.
-	decode func([]byte) (anyObject, []error, error)
+	// objects are those of the kind in a Snapshot.
+	objects list
 	// finish does to an object what an API server would.
 	finish func(anyObject)
 }
@@ -50,22 +50,33 @@ var (
 
 	kinds = []*kind{
 		{name: "GatewayClass", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, clusterScoped: true, names: subdomain,
-			decode: typed[gatewayv1.GatewayClass]},
-		{name: "Gateway", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.Gateway]},
-		{name: "ListenerSet", group: gatewayGroup, versions: []string{"v1"}, names: subdomain, decode: typed[gatewayv1.ListenerSet]},
-		{name: "HTTPRoute", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain, decode: typed[gatewayv1.HTTPRoute]},
-		{name: "GRPCRoute", group: gatewayGroup, versions: []string{"v1", "v1alpha2"}, names: subdomain, decode: typed[gatewayv1.GRPCRoute]},
+			objects: in(func(s *Snapshot) *Objects[*gatewayv1.GatewayClass] { return &s.GatewayClasses })},
+		{name: "Gateway", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*gatewayv1.Gateway] { return &s.Gateways })},
+		{name: "ListenerSet", group: gatewayGroup, versions: []string{"v1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*gatewayv1.ListenerSet] { return &s.ListenerSets })},
+		{name: "HTTPRoute", group: gatewayGroup, versions: []string{"v1", "v1beta1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*gatewayv1.HTTPRoute] { return &s.HTTPRoutes })},
+		{name: "GRPCRoute", group: gatewayGroup, versions: []string{"v1", "v1alpha2"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*gatewayv1.GRPCRoute] { return &s.GRPCRoutes })},
 		{name: "ReferenceGrant", group: gatewayGroup, versions: []string{"v1beta1", "v1alpha2", "v1"}, names: subdomain,
-			decode: typed[gatewayv1beta1.ReferenceGrant]},
-		{name: "Namespace", versions: []string{"v1"}, clusterScoped: true, names: label, decode: typed[corev1.Namespace], finish: labelNamespace},
-		{name: "Service", versions: []string{"v1"}, names: label, decode: typed[corev1.Service]},
-		{name: "Secret", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.Secret], finish: mergeStringData},
-		{name: "ConfigMap", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.ConfigMap]},
-		{name: "XBackend", group: experimentalGroup, versions: []string{"v1alpha1"}, names: subdomain, decode: typed[gatewayxv1alpha1.XBackend]},
-		{name: "Pod", versions: []string{"v1"}, names: subdomain, decode: typed[corev1.Pod]},
+			objects: in(func(s *Snapshot) *Objects[*gatewayv1beta1.ReferenceGrant] { return &s.ReferenceGrants })},
+		{name: "Namespace", versions: []string{"v1"}, clusterScoped: true, names: label,
+			objects: in(func(s *Snapshot) *Objects[*corev1.Namespace] { return &s.Namespaces }), finish: labelNamespace},
+		{name: "Service", versions: []string{"v1"}, names: label,
+			objects: in(func(s *Snapshot) *Objects[*corev1.Service] { return &s.Services })},
+		{name: "Secret", versions: []string{"v1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*corev1.Secret] { return &s.Secrets }), finish: mergeStringData},
+		{name: "ConfigMap", versions: []string{"v1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*corev1.ConfigMap] { return &s.ConfigMaps })},
+		{name: "XBackend", group: experimentalGroup, versions: []string{"v1alpha1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*gatewayxv1alpha1.XBackend] { return &s.XBackends })},
+		{name: "Pod", versions: []string{"v1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*corev1.Pod] { return &s.Pods })},
 		{name: "BackendTLSPolicy", group: gatewayGroup, versions: []string{"v1", "v1alpha3"}, names: subdomain,
-			decode: typed[gatewayv1.BackendTLSPolicy]},
-		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain, decode: typed[discoveryv1.EndpointSlice]},
+			objects: in(func(s *Snapshot) *Objects[*gatewayv1.BackendTLSPolicy] { return &s.Policies })},
+		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*discoveryv1.EndpointSlice] { return &s.EndpointSlices })},
 	}
 )
 
@@ -98,11 +109,9 @@ func kindOf(apiVersion, name string) (*kind, error) {
 	}
 }
 
-func typed[T any, P interface {
-	*T
-	anyObject
-}](data []byte) (anyObject, []error, error) {
-	object := P(new(T))
+// decode reads JSON into a fresh object. The first errors are fields that it does not have.
+func (k *kind) decode(data []byte) (anyObject, []error, error) {
+	object := k.objects.fresh()
 	unknown, err := strictjson.UnmarshalStrict(data, object, strictjson.DisallowUnknownFields)
 	return object, unknown, err
 }

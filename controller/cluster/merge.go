@@ -7,12 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
-	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
 
 // merger makes one Snapshot of all files, and remembers the last one's objects.
@@ -124,24 +120,11 @@ func (m *merger) snapshot(old Snapshot) Snapshot {
 		}
 	}
 	m.implied = namespaces
-	return Snapshot{
-		GatewayClasses:  relist[*gatewayv1.GatewayClass](old.GatewayClasses, byKind["GatewayClass"]),
-		Gateways:        relist[*gatewayv1.Gateway](old.Gateways, byKind["Gateway"]),
-		ListenerSets:    relist[*gatewayv1.ListenerSet](old.ListenerSets, byKind["ListenerSet"]),
-		HTTPRoutes:      relist[*gatewayv1.HTTPRoute](old.HTTPRoutes, byKind["HTTPRoute"]),
-		GRPCRoutes:      relist[*gatewayv1.GRPCRoute](old.GRPCRoutes, byKind["GRPCRoute"]),
-		OldSessions:     sessions,
-		ReferenceGrants: relist[*gatewayv1beta1.ReferenceGrant](old.ReferenceGrants, byKind["ReferenceGrant"]),
-		Namespaces:      relist[*corev1.Namespace](old.Namespaces, byKind["Namespace"]),
-		Services:        relist[*corev1.Service](old.Services, byKind["Service"]),
-		EndpointSlices:  relist[*discoveryv1.EndpointSlice](old.EndpointSlices, byKind["EndpointSlice"]),
-		Secrets:         relist[*corev1.Secret](old.Secrets, byKind["Secret"]),
-		ConfigMaps:      relist[*corev1.ConfigMap](old.ConfigMaps, byKind["ConfigMap"]),
-		Policies:        relist[*gatewayv1.BackendTLSPolicy](old.Policies, byKind["BackendTLSPolicy"]),
-		XBackends:       relist[*gatewayxv1alpha1.XBackend](old.XBackends, byKind["XBackend"]),
-		Pods:            relist[*corev1.Pod](old.Pods, byKind["Pod"]),
-		Others:          reorder(old.Others, others),
+	now := Snapshot{OldSessions: sessions, Others: reorder(old.Others, others)}
+	for _, k := range kinds {
+		k.objects.set(&now, old, byKind[k.name])
 	}
+	return now
 }
 
 // namespace is one that nobody wrote down.
@@ -153,23 +136,6 @@ func (m *merger) namespace(name string) *corev1.Namespace {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}},
 	}
-}
-
-func relist[T interface {
-	comparable
-	metav1.Object
-}](old Objects[T], values []anyObject) Objects[T] {
-	objects := make([]T, 0, len(values))
-	for _, value := range values {
-		if object, is := value.(T); is {
-			objects = append(objects, object)
-		}
-	}
-	list := NewObjects(objects...)
-	if slices.Equal(list.list, old.list) {
-		return old
-	}
-	return list
 }
 
 func reorder(old, others []*unstructured.Unstructured) []*unstructured.Unstructured {
@@ -185,11 +151,10 @@ func reorder(old, others []*unstructured.Unstructured) []*unstructured.Unstructu
 
 // same says that nothing differs between two snapshots.
 func (s Snapshot) same(other Snapshot) bool {
-	return s.GatewayClasses.Same(other.GatewayClasses) && s.Gateways.Same(other.Gateways) &&
-		s.ListenerSets.Same(other.ListenerSets) &&
-		s.HTTPRoutes.Same(other.HTTPRoutes) && s.GRPCRoutes.Same(other.GRPCRoutes) && s.ReferenceGrants.Same(other.ReferenceGrants) &&
-		s.Policies.Same(other.Policies) && s.XBackends.Same(other.XBackends) && s.Pods.Same(other.Pods) &&
-		s.Namespaces.Same(other.Namespaces) && s.Services.Same(other.Services) &&
-		s.EndpointSlices.Same(other.EndpointSlices) && s.Secrets.Same(other.Secrets) &&
-		s.ConfigMaps.Same(other.ConfigMaps) && slices.Equal(s.Others, other.Others)
+	for _, k := range kinds {
+		if !k.objects.same(s, other) {
+			return false
+		}
+	}
+	return slices.Equal(s.Others, other.Others)
 }

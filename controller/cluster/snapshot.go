@@ -106,6 +106,26 @@ func (o Objects[T]) search(namespace, name string) (int, bool) {
 	})
 }
 
-func compare[T metav1.Object](a, b T) int {
-	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+// Changed names the objects that differ between two Snapshots, as "HTTPRoute default/shop".
+func Changed(old, now Snapshot) []string {
+	var all []string
+	for _, k := range kinds {
+		k.objects.changed(old, now, func(object metav1.Object, gone bool) {
+			name := objectID{kind: k.name, namespace: object.GetNamespace(), name: object.GetName()}.String()
+			if gone {
+				name += " (gone)"
+			}
+			all = append(all, name)
+		})
+	}
+	before := map[any]bool{}
+	for _, other := range old.Others {
+		before[other] = true
+	}
+	for _, other := range now.Others {
+		if !before[other] {
+			all = append(all, objectID{kind: other.GetKind(), namespace: other.GetNamespace(), name: other.GetName()}.String())
+		}
+	}
+	return all
 }
