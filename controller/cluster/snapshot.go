@@ -34,6 +34,11 @@ type Snapshot struct {
 	Policies  Objects[*gatewayv1.BackendTLSPolicy]
 	XBackends Objects[*gatewayxv1alpha1.XBackend]
 	Pods      Objects[*corev1.Pod]
+	// Replicas are Limpet's own pods, Ports the table of their container ports (nil before it was ever seen), and Exposed
+	// what Limpet made so that clients arrive. All three are empty where objects come from files.
+	Replicas Objects[*corev1.Pod]
+	Ports    *PortTable
+	Exposed  Exposed
 	// OldSessions leads from a sessionPersistence of a route to the fields of it that v1.7 of the Gateway API has no more. It
 	// changes only together with the route.
 	OldSessions map[*gatewayv1.SessionPersistence]*OldSession
