@@ -101,12 +101,16 @@ func redirectText(r *model.Redirect) string {
 
 // filters writes the steps of the rule and the share under a hash of them, or nothing: "-".
 func (w *ruleWriter) filters(share model.Filters) string {
-	list := append(steps(w.rule.Filters, share), w.mirrors(share)...)
+	return w.list("f", steps(w.rule.Filters, share))
+}
+
+// list writes a list under a hash of it.
+func (w *ruleWriter) list(kind string, list []string) string {
 	if len(list) == 0 {
 		return "-"
 	}
 	content := sha256.Sum256(fmt.Appendf(nil, "%q %q", w.rule.ID, list))
-	name := "f" + digest(content[:])
+	name := kind + digest(content[:])
 	w.line(filtersMap, name, strconv.Itoa(len(list)))
 	for i, text := range list {
 		w.line(filtersMap, name+"."+strconv.Itoa(i+1), text)
@@ -114,15 +118,26 @@ func (w *ruleWriter) filters(share model.Filters) string {
 	return name
 }
 
-// mirrors are steps too, which the inner side of the hop reads.
-func (w *ruleWriter) mirrors(share model.Filters) []string {
+// draws is how many numbers there are to draw from.
+const draws = 2147483647
+
+// mirrors is "<draws>:<list>", or "-" for none. Each request draws one number for all of its mirrors, and is copied to those
+// whose draws are more; <draws> is the most of them, so that most requests are known not to be copied by one comparison.
+func (w *ruleWriter) mirrors(share model.Filters) string {
 	var list []string
+	most := int64(0)
 	for _, mirror := range slices.Concat(w.rule.Filters.Mirrors, share.Mirrors) {
 		to, err := slot(mirror.Backend, w.place)
 		if err != nil {
 			w.err = err
 		}
-		list = append(list, step('t', to, fmt.Sprintf("%d/%d", mirror.Numerator, mirror.Denominator)))
+		if share := draws * int64(mirror.Numerator) / int64(mirror.Denominator); share > 0 {
+			list = append(list, step('t', to, strconv.FormatInt(share, 10)))
+			most = max(most, share)
+		}
 	}
-	return list
+	if most == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(most, 10) + ":" + w.list("m", list)
 }

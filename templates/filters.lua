@@ -76,11 +76,7 @@ local read = {
   o = function(list, _, origin) add_origin(list.cors, origin) end,
   m = function(list, _, method) table.insert(list.cors.methods, method) end,
   n = function(list, _, name) table.insert(list.cors.headers, name) end,
-  t = function(list, slot, share)
-    local numerator, denominator = share:match("^(%d+)/(%d+)$")
-    list.mirrors = list.mirrors or {}
-    table.insert(list.mirrors, { slot = slot, numerator = tonumber(numerator), denominator = tonumber(denominator) })
-  end,
+  t = function(list, slot, draws) table.insert(list.mirrors, { slot = slot, draws = tonumber(draws) }) end,
   e = function(list, _, name) table.insert(list.cors.expose, name) end,
 }
 for _, operation in ipairs({ "s", "a", "d" }) do
@@ -91,7 +87,7 @@ end
 local list_of = shared.kept(function(name)
   local count = tonumber(steps:lookup(name))
   if not count then return nil end
-  local list, bytes = { request = {}, response = {} }, 0
+  local list, bytes = { request = {}, response = {}, mirrors = {} }, 0
   for i = 1, count do
     local step = steps:lookup(name .. "." .. i)
     local kind, key, value = (step or ""):match("^(%a)([^=]*)=(.*);$")

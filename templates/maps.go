@@ -171,7 +171,7 @@ func (w *ruleWriter) split() {
 	switch {
 	case total == 0:
 		w.lines = nil
-		w.line(rulesMap, w.rule.ID, invalid+";-;-;-;-")
+		w.line(rulesMap, w.rule.ID, invalid+";-;-;-;-;-")
 		return
 	case sticky:
 		how = "keep;"
@@ -180,7 +180,7 @@ func (w *ruleWriter) split() {
 	w.line(splitsMap, w.rule.ID, strings.Join(shares, ","))
 }
 
-// share is a record, "<section>;<backend>;<session>;<limits>;<filters>", or that of a share whose filters redirect. It writes
+// share is a record, "<section>;<backend>;<session>;<mirrors>;<limits>;<filters>", or that of a share whose filters redirect. It writes
 // what the record names.
 func (w *ruleWriter) share(share model.Share) string {
 	if w.rule.Filters.Redirect != nil || share.Filters.Redirect != nil {
@@ -195,13 +195,17 @@ func (w *ruleWriter) share(share model.Share) string {
 		backend, session = share.Session.Backend, share.Session.ID
 		w.line(sessionsMap, session, sessionLine(share.Session))
 	}
-	section, limits := w.way(to, share)
-	return strings.Join([]string{section, backend, session, limits, w.filters(share.Filters)}, ";")
+	section, limits := w.way(to)
+	mirrors := "-"
+	if to != invalid {
+		mirrors = w.mirrors(share.Filters)
+	}
+	return strings.Join([]string{section, backend, session, mirrors, limits, w.filters(share.Filters)}, ";")
 }
 
 // way is the section that a request goes to, and its limits: "<attempt>", or for the hop to a slot
 // "<attempt>:<deadline>:<slot>".
-func (w *ruleWriter) way(to string, share model.Share) (section, limits string) {
+func (w *ruleWriter) way(to string) (section, limits string) {
 	attempt, deadline := milliseconds(w.rule.BackendTimeout), milliseconds(w.rule.RequestTimeout)
 	if w.rule.RequestTimeout == model.Unlimited {
 		deadline = "-"
@@ -212,8 +216,6 @@ func (w *ruleWriter) way(to string, share model.Share) (section, limits string) 
 	switch {
 	case to == invalid:
 		return to, "-"
-	case len(w.rule.Filters.Mirrors)+len(share.Filters.Mirrors) > 0:
-		return mirrorName, attempt + ":" + deadline + ":" + to
 	case deadline != "-":
 		return hopName, attempt + ":" + deadline + ":" + to
 	}

@@ -1,12 +1,14 @@
--- Mirrors: a filter that keeps a request while it passes, and sends copies of it when it is complete (docs/decisions/0023).
--- Only frontends whose requests all have mirrors have it.
+-- Mirrors: copies of requests, for those that the native rules have drawn (docs/decisions/0023). What is there as a whole, as
+-- most requests are, is copied at once. What is still to come takes the hop, whose filter keeps it while it passes.
 
 local filters = require("filters")
+local shared  = require("shared")
 
 -- Per thread: what exceeds it is not mirrored. A mirror must not cost what it does not show.
 local MAX_BODY   = 4 * 1024 * 1024
 local MAX_HELD   = 32 * 1024 * 1024 -- of all bodies that are kept or on their way
 local MAX_COPIES = 256              -- on their way
+local MAX_SHARE  = 64               -- of them to one target: one that hangs leaves room for others
 local TIMEOUT    = 10000            -- milliseconds that a target has
 local AFTER      = 5                -- milliseconds in which the request itself goes first
 local SILENCE    = 60               -- seconds between two complaints
@@ -18,7 +20,7 @@ local OMITTED = {
 }
 
 local socket
-local held, copies = 0, 0
+local held, copies, copies_to = 0, 0, {}
 local left_out, complained = 0, 0
 
 local function leave_out()
@@ -29,11 +31,14 @@ local function leave_out()
   left_out, complained = 0, now
 end
 
+-- Copies ---------------------------------------------------------------------------------------------------------------
+
 -- done counts a body until the last of its copies is done.
 local function done(copy)
-  copies = copies - 1
+  copies, copies_to[copy.slot] = copies - 1, copies_to[copy.slot] - 1
+  if copies_to[copy.slot] == 0 then copies_to[copy.slot] = nil end
   copy.body.users = copy.body.users - 1
-  if copy.body.users == 0 then held = held - copy.body.size end
+  if copy.body.users == 0 then held = held - #copy.body.text end
 end
 
 local function send(copy)
@@ -41,7 +46,7 @@ local function send(copy)
   pcall(function()
     local client = core.httpclient()
     local request = { url = "http://limpet" .. copy.uri, headers = copy.headers, dst = socket, timeout = TIMEOUT }
-    if copy.body.size > 0 then
+    if #copy.body.text > 0 then
       request.body = copy.body.text
       client:post(request)
     else
@@ -51,18 +56,87 @@ local function send(copy)
   done(copy)
 end
 
+-- head_of is what copies repeat of a request's head; headers are as HAProxy gives them, counted from 0.
+local function head_of(method, uri, headers)
+  local head = { method = method, uri = uri, headers = {} }
+  for name, values in pairs(headers) do
+    if not OMITTED[name] then
+      local list = {}
+      for i = 0, #values do list[#list + 1] = values[i] end
+      head.headers[name] = list
+    end
+  end
+  -- The HTTP client adds these, and the frontend removes them again.
+  head.lacks = (headers["accept"] and "" or "accept ") .. (headers["user-agent"] and "-" or "user-agent")
+  return head
+end
+
+-- copy starts the copies of a request that is complete. Its text is counted in held already.
+local function copy(head, text, targets)
+  local body = { text = text, users = 0 }
+  for _, slot in ipairs(targets) do
+    local under_way = copies_to[slot] or 0
+    if copies == MAX_COPIES or under_way == MAX_SHARE then
+      leave_out()
+    else
+      local headers = { ["limpet-slot"] = { slot }, ["limpet-method"] = { head.method }, ["limpet-lacks"] = { head.lacks } }
+      for name, values in pairs(head.headers) do headers[name] = values end
+      copies, copies_to[slot], body.users = copies + 1, under_way + 1, body.users + 1
+      core.register_task(send, { slot = slot, uri = head.uri, headers = headers, body = body })
+    end
+  end
+  if body.users == 0 then held = held - #text end
+end
+
+-- What is there as a whole -----------------------------------------------------------------------------------------------
+
+local STREAMED = { POST = true, PUT = true, PATCH = true }
+
+-- body_of is a request's body if all of it is there. Without a length it has none in HTTP/1.1, and in HTTP/2 it has none if the
+-- native rules waited for its first byte in vain.
+local function body_of(txn)
+  if txn.f:req_fhdr("transfer-encoding") then return nil end
+  local length, here = txn.f:req_fhdr("content-length"), txn.f:req_body_len() or 0
+  if length then return tonumber(length) == here and txn.sf:req_body() or nil end
+  if here > 0 or txn.f:req_ver() ~= "1.1" and STREAMED[txn.f:method()] then return nil end
+  return ""
+end
+
+local function targets_of(txn)
+  local draw, targets = txn:get_var("txn.draw"), {}
+  local list = filters.list_of(txn:get_var("txn.record"):match(":(m[^;]*)"))
+  for _, mirror in ipairs(list and list.mirrors or {}) do
+    if draw < mirror.draws then targets[#targets + 1] = mirror.slot end
+  end
+  return targets
+end
+
+-- take_hop puts the hop that keeps what passes in the place of the request's section.
+local function take_hop(txn, targets)
+  local fields = shared.split_fields(txn:get_var("txn.record"), ";")
+  if fields[1]:byte(1) == 115 then fields[5] = fields[5] .. ":-:" .. fields[1] end -- "s": a slot
+  fields[1] = "limpet-mirror"
+  txn:set_var("txn.record", table.concat(fields, ";"))
+  txn:set_var("txn.limits", fields[5])
+  txn:set_var("txn.targets", table.concat(targets, ","))
+end
+
+core.register_action("mirror", { "http-req" }, function(txn)
+  local uri = txn.sf:pathq()
+  if txn.f:req_fhdr("upgrade") or uri:byte(1) ~= 47 then return end -- "/"
+  local text, targets = body_of(txn), targets_of(txn)
+  if not text then return take_hop(txn, targets) end
+  if held + #text > MAX_HELD then return leave_out() end
+  held = held + #text
+  copy(head_of(txn.f:method(), uri, txn.http:req_get_headers()), text, targets)
+end)
+
+-- What is still to come --------------------------------------------------------------------------------------------------
+
 local Mirror = { id = "mirror", flags = filter.FLT_CFG_FL_HTX }
 Mirror.__index = Mirror
 
 function Mirror:new() return setmetatable({}, Mirror) end
-
-local function drawn(list)
-  local targets = {}
-  for _, mirror in ipairs(list and list.mirrors or {}) do
-    if math.random(mirror.denominator) <= mirror.numerator then targets[#targets + 1] = mirror.slot end
-  end
-  return targets
-end
 
 function Mirror:forget()
   if self.chunks then held, self.chunks = held - self.size, nil end
@@ -81,23 +155,9 @@ end
 -- http_headers sees what the backend gets: the frontend's rules have run.
 function Mirror:http_headers(txn, message)
   if message.channel:is_resp() then return filter.CONTINUE end
-  local line, headers = message:get_stline(), message:get_headers()
-  local targets = drawn(filters.list_of(txn:get_var("txn.filters")))
-  local uri = line.uri:gsub("^%a+://[^/]*", "")
-  if #targets == 0 or headers["upgrade"] or uri:byte(1) ~= 47 then -- "/"
-    filter.unregister_data_filter(self, message.channel)
-    return filter.CONTINUE
-  end
-  self.targets, self.uri, self.method, self.headers = targets, uri, line.method, {}
-  for name, values in pairs(headers) do
-    if not OMITTED[name] then
-      local list = {}
-      for i = 0, #values do list[#list + 1] = values[i] end
-      self.headers[name] = list
-    end
-  end
-  -- The HTTP client adds these, and the frontend removes them again.
-  self.lacks = (headers["accept"] and "" or "accept ") .. (headers["user-agent"] and "-" or "user-agent")
+  local line = message:get_stline()
+  self.targets = shared.split_fields(txn:get_var("txn.targets"), ",")
+  self.head = head_of(line.method, line.uri:gsub("^%a+://[^/]*", ""), message:get_headers())
   self.chunks, self.size = {}, 0
   return filter.CONTINUE
 end
@@ -116,19 +176,9 @@ end
 
 function Mirror:http_end(_, message)
   if message.channel:is_resp() or not self.chunks then return filter.CONTINUE end
-  if copies + #self.targets > MAX_COPIES then
-    self:forget()
-    leave_out()
-    return filter.CONTINUE
-  end
-  local body = { text = table.concat(self.chunks), size = self.size, users = #self.targets }
-  self.chunks = nil -- Its size is the copies' now.
-  copies = copies + #self.targets
-  for _, slot in ipairs(self.targets) do
-    local headers = { ["limpet-slot"] = { slot }, ["limpet-method"] = { self.method }, ["limpet-lacks"] = { self.lacks } }
-    for name, values in pairs(self.headers) do headers[name] = values end
-    core.register_task(send, { uri = self.uri, headers = headers, body = body })
-  end
+  local text = table.concat(self.chunks)
+  self.chunks = nil -- What they held is the copies' now.
+  copy(self.head, text, self.targets)
   return filter.CONTINUE
 end
 

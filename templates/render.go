@@ -191,15 +191,15 @@ const (
 
 type hopView struct {
 	Name, Socket string
-	// Mirrors are sent from here, by the socket Copies.
-	Mirrors bool
-	Copies  string
+	// Mirrors are sent from here, by the socket Copies; SignKey signs the copies.
+	Mirrors         bool
+	Copies, SignKey string
 }
 
 func (r *Renderer) hops() []hopView {
 	return []hopView{
 		{Name: hopName, Socket: r.socket("hop")},
-		{Name: mirrorName, Socket: r.socket("mirror"), Mirrors: true, Copies: r.socket("copies")},
+		{Name: mirrorName, Socket: r.socket("mirror"), Mirrors: true, Copies: r.socket("copies"), SignKey: r.settings.SignKeys[0].ID},
 	}
 }
 

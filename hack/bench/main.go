@@ -17,11 +17,12 @@ func main() {
 	rounds := flag.Int("rounds", 5, "how often each subject is measured, in turns")
 	span := flag.Duration("time", 2*time.Second, "how long each measurement lasts")
 	routes := flag.Int("routes", 5000, "routes in the large configuration")
+	only := flag.Bool("filters", false, "measure filters alone")
 	changes := flag.Int("changes", 60, "how many changes of each kind are timed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, options{*rounds, *span, *routes, *changes}); err != nil {
+	if err := run(ctx, options{*rounds, *span, *routes, *changes, *only}); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -32,6 +33,8 @@ type options struct {
 	span    time.Duration
 	routes  int
 	changes int
+	// filters alone are measured.
+	filters bool
 }
 
 // run measures everything and returns an error that names each ratio that is over its limit.
@@ -41,6 +44,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer lab.close()
+	if o.filters {
+		return measureFilters(ctx, lab, o)
+	}
 	var report report
 	if err := measureChange(ctx, lab, o, &report); err != nil {
 		return err

@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -268,7 +269,7 @@ func (r references) slot(name string) {
 	}
 }
 
-// record is "<section>;<backend>;<session>;<limits>;<filters>".
+// record is "<section>;<backend>;<session>;<mirrors>;<limits>;<filters>".
 func (r references) record(text string) {
 	r.Helper()
 	if filters, is := strings.CutPrefix(text, "redirect;"); is {
@@ -276,13 +277,13 @@ func (r references) record(text string) {
 		return
 	}
 	fields := strings.Split(text, ";")
-	if len(fields) != 5 {
+	if len(fields) != 6 {
 		r.Fatalf("the record %q", text)
 	}
-	limits := regexp.MustCompile(`^(-|\d+)(?::(-|\d+):(s\d+))?$`).FindStringSubmatch(fields[3])
+	limits := regexp.MustCompile(`^(-|\d+)(?::(-|\d+):(s\d+))?$`).FindStringSubmatch(fields[4])
 	switch {
 	case limits == nil || strings.HasPrefix(fields[0], "limpet-") != (limits[3] != ""):
-		r.Fatalf("the limits %q of %s", fields[3], fields[0])
+		r.Fatalf("the limits %q of %s", fields[4], fields[0])
 	case limits[3] != "":
 		r.slot(limits[3])
 	case fields[0] != "500":
@@ -294,13 +295,21 @@ func (r references) record(text string) {
 			r.Fatalf("the session %q", line)
 		}
 	}
-	if fields[4] != "-" {
-		r.filters(fields[4])
+	if draws, mirrors, some := strings.Cut(fields[3], ":"); some {
+		if n, err := strconv.Atoi(draws); err != nil || n < 1 || n > math.MaxInt32 || !strings.HasPrefix(mirrors, "m") {
+			r.Fatalf("the mirrors %q", fields[3])
+		}
+		r.filters(mirrors)
+	} else if fields[3] != "-" {
+		r.Fatalf("the mirrors %q", fields[3])
+	}
+	if fields[5] != "-" {
+		r.filters(fields[5])
 	}
 }
 
 // aStep is one step of a list of filters.
-var aStep = regexp.MustCompile(`^([saSA][^= ]+=.+|[dD][^= ]+=|h=[^ ;]+|p(full|\d+)=[^ ;]*|c\d+=(true|false)|[omne]=[^ ;]+|ts\d+=\d+/\d+|` +
+var aStep = regexp.MustCompile(`^([saSA][^= ]+=.+|[dD][^= ]+=|h=[^ ;]+|p(full|\d+)=[^ ;]*|c\d+=(true|false)|[omne]=[^ ;]+|ts\d+=\d+|` +
 	`r=30[12378]\|(-|https?)\|[^|]*\|(-|listener|\d+)\|(-|full|\d+)\|[^|]*);$`)
 
 func (r references) filters(name string) {
