@@ -123,3 +123,21 @@ func TestAListenerTakesTheKindsThatItAllows(t *testing.T) {
 	g = build(t, only("GRPCRoute")+shop+grpcTo("backendRefs: [{name: shop, port: 80}]"))
 	expect(t, g.Routes[0].Parents[0].Conditions, routeOK)
 }
+
+// GRPCRouteRule.backendRefs: what cannot be spoken to is not valid, and the reference says so.
+func TestAGRPCRouteRefusesXBackendsOfHTTP1(t *testing.T) {
+	t.Parallel()
+	tls := ", tls: {mode: ServerOnly, validation: {hostname: b.internal, wellKnownCACertificates: System}}"
+	for protocol, want := range map[string]string{
+		"HTTP11": "ResolvedRefs=False/UnsupportedProtocol", "WSS" + tls: "ResolvedRefs=False/UnsupportedProtocol",
+		"HTTP": "ResolvedRefs=True/ResolvedRefs", "GRPC": "ResolvedRefs=True/ResolvedRefs", "H2C": "ResolvedRefs=True/ResolvedRefs",
+		"HTTP2" + tls: "ResolvedRefs=True/ResolvedRefs",
+	} {
+		spec := "{" + selectX + ", protocol: " + protocol + "}"
+		g := build(t, xbackendWorld(xbackendYAML("b", old, spec)+grpcTo(toXBackends("b"))))
+		expect(t, g.Routes[0].Parents[0].Conditions, "Accepted=True/Accepted "+want)
+		if refused := strings.Contains(want, "False"); g.Routes[0].Rules[0].Backends[0].Invalid != refused {
+			t.Errorf("%s: invalid %t", protocol, !refused)
+		}
+	}
+}

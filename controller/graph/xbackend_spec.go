@@ -23,6 +23,8 @@ type xbackendSettings struct {
 	// unsupported is why Limpet cannot serve it, valid as it is.
 	unsupported policyProblems
 	http2       bool
+	// http1 says that it is not to be spoken to in HTTP/2.
+	http1 bool
 	// demandsTLS says that nothing may go there in plain text.
 	demandsTLS bool
 	// external is the name and port to resolve, "" for a selector of endpoints.
@@ -202,7 +204,9 @@ func (s *xbackendSettings) clientCertificate(
 func (s *xbackendSettings) readProtocol(spec *gatewayxv1alpha1.BackendSpec) {
 	protocol := valueOr(spec.Protocol, gatewayxv1alpha1.BackendProtocolHTTP)
 	switch protocol {
-	case gatewayxv1alpha1.BackendProtocolHTTP, gatewayxv1alpha1.BackendProtocolHTTP11:
+	case gatewayxv1alpha1.BackendProtocolHTTP:
+	case gatewayxv1alpha1.BackendProtocolHTTP11:
+		s.http1 = true
 	case gatewayxv1alpha1.BackendProtocolGRPC:
 		s.http2 = true
 	case gatewayxv1alpha1.BackendProtocolHTTP2:
@@ -216,6 +220,7 @@ func (s *xbackendSettings) readProtocol(spec *gatewayxv1alpha1.BackendSpec) {
 			s.refuse("spec.protocol H2C is in plain text: use HTTP2 for HTTP/2 with TLS")
 		}
 	case gatewayxv1alpha1.BackendProtocolWSS:
+		s.http1 = true
 		if !s.demandsTLS {
 			s.refuse("spec.protocol WSS demands TLS")
 		}

@@ -28,6 +28,9 @@ func (r *references) xbackend(field string, ref *gatewayv1.BackendObjectReferenc
 	case known.unsupported.any():
 		reason := gatewayv1.RouteConditionReason(known.unsupported.reason())
 		r.unresolved.add(reason, "%s: XBackend %s: %s", field, name, strings.TrimSuffix(known.unsupported.text(), "."))
+	case r.kind == KindGRPCRoute && known.http1:
+		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol,
+			"%s: XBackend %s has protocol %s, which cannot carry gRPC: use GRPC, H2C, HTTP2 or HTTP", field, name, *known.source.Spec.Protocol)
 	default:
 		return BackendKey{Kind: kindXBackend, Namespace: target.namespace, Name: target.name}, true
 	}
