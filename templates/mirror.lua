@@ -56,11 +56,12 @@ local function send(copy)
   done(copy)
 end
 
--- head_of is what copies repeat of a request's head; headers are as HAProxy gives them, counted from 0.
+-- head_of is what copies repeat of a request's head; headers are as HAProxy gives them, counted from 0. A rule's filter may set
+-- names that are ours: where a copy goes is never said by a user.
 local function head_of(method, uri, headers)
   local head = { method = method, uri = uri, headers = {} }
   for name, values in pairs(headers) do
-    if not OMITTED[name] then
+    if not OMITTED[name] and name:sub(1, 7) ~= "limpet-" then
       local list = {}
       for i = 0, #values do list[#list + 1] = values[i] end
       head.headers[name] = list
@@ -79,8 +80,9 @@ local function copy(head, text, targets)
     if copies == MAX_COPIES or under_way == MAX_SHARE then
       leave_out()
     else
-      local headers = { ["limpet-slot"] = { slot }, ["limpet-method"] = { head.method }, ["limpet-lacks"] = { head.lacks } }
+      local headers = {}
       for name, values in pairs(head.headers) do headers[name] = values end
+      headers["limpet-slot"], headers["limpet-method"], headers["limpet-lacks"] = { slot }, { head.method }, { head.lacks }
       copies, copies_to[slot], body.users = copies + 1, under_way + 1, body.users + 1
       core.register_task(send, { slot = slot, uri = head.uri, headers = headers, body = body })
     end

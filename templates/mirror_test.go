@@ -231,6 +231,29 @@ func TestACopyThatComesBackIsNotCopiedAgain(t *testing.T) {
 	}
 }
 
+func TestAFilterCannotSendACopyElsewhere(t *testing.T) {
+	port := freePort(t)
+	var main, copySide, victim listener
+	ours := &model.HeaderChange{}
+	for _, name := range []string{"Limpet-Slot", "limpet-targets", "Limpet-Method", "Limpet-Copy"} {
+		for _, slot := range []string{"s1", "s2", "s3"} {
+			ours.Add = append(ours.Add, model.Header{Name: name, Value: slot})
+		}
+	}
+	rule := mirrored("r", "main", model.Mirror{Backend: "copy", Numerator: 1, Denominator: 1})
+	rule.Filters.Request = ours
+	run(t, serving(port, []table.Entry[*model.Backend]{
+		backend("main", main.start(t)), backend("copy", copySide.start(t)), backend("victim", victim.start(t)),
+	}, rule, to("other", "victim", model.Filters{})))
+	for _, body := range []io.Reader{nil, strings.NewReader("here"), &late{Reader: strings.NewReader("later")}} {
+		post(t, http.DefaultClient, port, "/r", body, nil)
+	}
+	within(t, 3*time.Second, func() bool { return len(copySide.all()) == 3 })
+	if len(victim.all()) > 0 || len(main.all()) != 3 || strings.Contains(strings.Join(copySide.all(), ""), "Limpet") {
+		t.Errorf("%d to the backend, %v to another; copies: %v", len(main.all()), victim.all(), copySide.all())
+	}
+}
+
 // late is a body that comes after the request's head.
 type late struct {
 	io.Reader
