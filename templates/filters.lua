@@ -275,8 +275,9 @@ core.register_action("filters", { "http-req" }, function(txn)
   filters.apply(txn, txn:get_var("txn.record"):match(";(f[^;]*)$"))
 end)
 
-core.register_action("answer", { "http-res" }, function(txn)
+core.register_action("answer", { "http-res", "http-after-res" }, function(txn)
   local list = shared.private(txn).filters
+  txn:unset_var("txn.answers") -- Once is enough.
   if list.cors then share_answer(txn, list.cors) end
   for i = 1, #list.response do
     local step = list.response[i]

@@ -293,6 +293,42 @@ func TestCrossOriginRequests(t *testing.T) {
 	}
 }
 
+// breaking is a backend that takes requests and closes their connections.
+func breaking(t testing.TB) netip.AddrPort {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(server.Close)
+	return netip.MustParseAddrPort(server.Listener.Addr().String())
+}
+
+func TestWhatHAProxyAnswersGoesThroughTheFiltersToo(t *testing.T) {
+	port := freePort(t)
+	rule := func(id, backend string, request, attempt time.Duration) *model.Rule {
+		made := to(id, backend, model.Filters{
+			CORS:     &model.CORS{Origins: []string{"https://a.example"}, Methods: []string{"GET"}, Credentials: true},
+			Response: &model.HeaderChange{Set: []model.Header{{Name: "X-Set", Value: "v"}}, Add: []model.Header{{Name: "X-Add", Value: "w"}}, Remove: []string{"Cache-Control"}},
+		})
+		made.RequestTimeout, made.BackendTimeout = request, attempt
+		return made
+	}
+	run(t, serving(port, []table.Entry[*model.Backend]{
+		backend("one", echo(t, "one")), backend("empty"), backend("breaking", breaking(t)), backend("slow", slow(t)),
+	}, rule("fine", "one", 0, 0), rule("empty", "empty", 0, 0), rule("breaking", "breaking", 0, 0), rule("attempt", "slow", 0, 200*time.Millisecond),
+		rule("hop-fine", "one", time.Second, 0), rule("hop-empty", "empty", time.Second, 0), rule("hop-breaking", "breaking", time.Second, 0), rule("hop-slow", "slow", 200*time.Millisecond, 0)))
+	for path, status := range map[string]int{
+		"fine": 200, "empty": 503, "breaking": 502, "attempt": 504, "hop-fine": 200, "hop-empty": 503, "hop-breaking": 502, "hop-slow": 504,
+	} {
+		got := send(t, port, "GET", "/"+path+"?wait=2s", http.Header{"Origin": {"https://a.example"}})
+		cors := map[string]string{"Allow-Origin": "https://a.example", "Allow-Credentials": "true", "Vary": "Origin"}
+		if diff := cmp.Diff(cors, corsHeaders(got.header)); diff != "" || got.status != status {
+			t.Errorf("%s: %d (-want +got)\n%s", path, got.status, diff)
+		}
+		if len(got.header["X-Set"]) != 1 || len(got.header["X-Add"]) != 1 || got.header["Cache-Control"] != nil {
+			t.Errorf("%s: %v", path, got.header)
+		}
+	}
+}
+
 func TestABackendThatIsTooSlowIsLeftAfterTheLimitOfAnAttempt(t *testing.T) {
 	port := freePort(t)
 	limited := to("limited", "slow", model.Filters{})
