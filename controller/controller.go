@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"time"
 
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
@@ -41,6 +43,8 @@ type Options struct {
 	Status    StatusWriter
 	Graph     graph.Options
 	Translate translate.Options
+	// Features are what our GatewayClasses publish; none where nobody asks for them.
+	Features []gatewayv1.SupportedFeature
 	// Log is silent if nil.
 	Log *slog.Logger
 	// Timeout bounds one attempt to apply; 30 s by default. The Engine goes on after it.
@@ -82,6 +86,7 @@ func New(options Options) *Controller {
 	options.Retry = or(options.Retry, 200*time.Millisecond)
 	options.RetryMost = or(options.RetryMost, 10*time.Second)
 	c := &Controller{options: options, log: options.Log, reports: newMailbox[dataplane.Result]()}
+	c.result.Features = options.Features
 	c.pipeline = newPipeline(options.Graph, options.Translate)
 	return c
 }

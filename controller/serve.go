@@ -54,10 +54,7 @@ func Serve(ctx, grace context.Context, o ServeOptions) error {
 	if err != nil {
 		return err
 	}
-	settings := Settings(o.Dir, secrets.Sign)
-	if o.AccessLog != templates.NoAccessLog {
-		settings.AccessLog, settings.LogTarget = o.AccessLog, filepath.Join(filepath.Dir(settings.AdminSocket), "log.sock")
-	}
+	settings := withAccessLog(Settings(o.Dir, secrets.Sign), o.AccessLog)
 	render, err := renderer(settings)
 	if err != nil {
 		return err
@@ -91,6 +88,14 @@ func Serve(ctx, grace context.Context, o ServeOptions) error {
 	return errors.Join(err, engine.Shutdown(grace))
 }
 
+// withAccessLog are the settings with an access log of that form.
+func withAccessLog(settings templates.Settings, form templates.AccessLog) templates.Settings {
+	if form != templates.NoAccessLog {
+		settings.AccessLog, settings.LogTarget = form, filepath.Join(filepath.Dir(settings.AdminSocket), "log.sock")
+	}
+	return settings
+}
+
 // writeAccessLog copies HAProxy's access log, if there is one, until the returned function is called.
 func writeAccessLog(settings templates.Settings, to io.Writer) (stop func(), err error) {
 	if settings.AccessLog == templates.NoAccessLog {
@@ -111,17 +116,23 @@ func Settings(dir string, sign []keys.SignKey) templates.Settings {
 	}
 	socket := dataplane.AdminSocket(dir)
 	name := sha256.Sum256([]byte(dir))
-	settings := templates.Settings{
+	return templates.Settings{
 		AdminSocket:      socket,
 		HealthSocket:     filepath.Join(filepath.Dir(socket), "health.sock"),
 		OriginatorSocket: originator.Socket(dir),
 		Instance:         hex.EncodeToString(name[:6]),
 		HardStopAfter:    hardStopAfter,
+		SignKeys:         signKeys(sign),
 	}
+}
+
+// signKeys are the keys as templates want them.
+func signKeys(sign []keys.SignKey) []templates.SignKey {
+	var all []templates.SignKey
 	for _, key := range sign {
-		settings.SignKeys = append(settings.SignKeys, templates.SignKey{ID: key.ID, Secret: base64.StdEncoding.EncodeToString(key.Secret)})
+		all = append(all, templates.SignKey{ID: key.ID, Secret: base64.StdEncoding.EncodeToString(key.Secret)})
 	}
-	return settings
+	return all
 }
 
 // hardStopAfter is how long connections may outlive a reload.

@@ -62,16 +62,21 @@ func (f *objectFlags) graph() (graph.Options, error) {
 	return graph.Options{ControllerName: f.controllerName, DefaultAddress: address, PortOffset: f.portOffset}, nil
 }
 
-// trustedProxies are the prefixes of --trusted-proxy; an address is one of its own.
+// trustedProxies are the prefixes of --trusted-proxy.
 func (f *objectFlags) trustedProxies() ([]netip.Prefix, error) {
+	return prefixes("--trusted-proxy", f.trusted)
+}
+
+// prefixes reads what a flag gives; an address is a prefix of its own.
+func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
-	for _, text := range f.trusted {
+	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
 		if address, addressErr := netip.ParseAddr(text); addressErr == nil {
 			prefix, err = netip.PrefixFrom(address, address.BitLen()), nil
 		}
 		if err != nil {
-			return nil, usage("--trusted-proxy %q is no range of addresses: give one such as 10.0.0.0/8 or 192.0.2.1", text)
+			return nil, usage("%s %q is no range of addresses: give one such as 10.0.0.0/8 or 192.0.2.1", flag, text)
 		}
 		all = append(all, prefix.Masked())
 	}

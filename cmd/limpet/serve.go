@@ -119,11 +119,9 @@ func (f *serveFlags) options() (controller.ServeOptions, error) {
 			return controller.ServeOptions{}, usage("--status-file %s: there is no folder %s", f.statusFile, folder)
 		}
 	}
-	accessLog, known := map[string]templates.AccessLog{
-		"off": templates.NoAccessLog, "text": templates.TextAccessLog, "json": templates.JSONAccessLog,
-	}[f.accessLog]
-	if !known {
-		return controller.ServeOptions{}, usage("--access-log %s: give off, text or json", f.accessLog)
+	accessLog, err := accessLogForm(f.accessLog)
+	if err != nil {
+		return controller.ServeOptions{}, err
 	}
 	return controller.ServeOptions{
 		AccessLog: accessLog, AccessLogTo: os.Stdout,
@@ -150,4 +148,15 @@ func graceContext(ctx context.Context, after time.Duration) (context.Context, co
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// accessLogForm reads --access-log.
+func accessLogForm(text string) (templates.AccessLog, error) {
+	form, known := map[string]templates.AccessLog{
+		"off": templates.NoAccessLog, "text": templates.TextAccessLog, "json": templates.JSONAccessLog,
+	}[text]
+	if !known {
+		return form, usage("--access-log %s: give off, text or json", text)
+	}
+	return form, nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
@@ -28,6 +30,13 @@ type kind struct {
 	names func(string) []string
 	// objects are those of the kind in a Snapshot.
 	objects list
+	// ours are those of Limpet itself in a cluster, which isOurs tells apart.
+	ours   list
+	isOurs func(metav1.Object) bool
+	// own says that in a cluster only objects of our own namespace are read, and of them those that are ours.
+	own bool
+	// content says that the content of an object is read only if some object names it.
+	content bool
 	// finish does to an object what an API server would.
 	finish func(anyObject)
 }
@@ -64,21 +73,50 @@ var (
 		{name: "Namespace", versions: []string{"v1"}, clusterScoped: true, names: label,
 			objects: in(func(s *Snapshot) *Objects[*corev1.Namespace] { return &s.Namespaces }), finish: labelNamespace},
 		{name: "Service", versions: []string{"v1"}, names: label,
-			objects: in(func(s *Snapshot) *Objects[*corev1.Service] { return &s.Services })},
+			objects: in(func(s *Snapshot) *Objects[*corev1.Service] { return &s.Services }),
+			ours:    in(func(s *Snapshot) *Objects[*corev1.Service] { return &s.Exposed.Services }), isOurs: IsExposed},
 		{name: "Secret", versions: []string{"v1"}, names: subdomain,
-			objects: in(func(s *Snapshot) *Objects[*corev1.Secret] { return &s.Secrets }), finish: mergeStringData},
+			objects: in(func(s *Snapshot) *Objects[*corev1.Secret] { return &s.Secrets }), content: true, finish: mergeStringData},
 		{name: "ConfigMap", versions: []string{"v1"}, names: subdomain,
-			objects: in(func(s *Snapshot) *Objects[*corev1.ConfigMap] { return &s.ConfigMaps })},
+			objects: in(func(s *Snapshot) *Objects[*corev1.ConfigMap] { return &s.ConfigMaps }), content: true},
 		{name: "XBackend", group: experimentalGroup, versions: []string{"v1alpha1"}, names: subdomain,
 			objects: in(func(s *Snapshot) *Objects[*gatewayxv1alpha1.XBackend] { return &s.XBackends })},
 		{name: "Pod", versions: []string{"v1"}, names: subdomain,
-			objects: in(func(s *Snapshot) *Objects[*corev1.Pod] { return &s.Pods })},
+			objects: in(func(s *Snapshot) *Objects[*corev1.Pod] { return &s.Pods }), own: true,
+			ours: in(func(s *Snapshot) *Objects[*corev1.Pod] { return &s.Replicas }), isOurs: func(metav1.Object) bool { return true }},
 		{name: "BackendTLSPolicy", group: gatewayGroup, versions: []string{"v1", "v1alpha3"}, names: subdomain,
 			objects: in(func(s *Snapshot) *Objects[*gatewayv1.BackendTLSPolicy] { return &s.Policies })},
 		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain,
-			objects: in(func(s *Snapshot) *Objects[*discoveryv1.EndpointSlice] { return &s.EndpointSlices })},
+			objects: in(func(s *Snapshot) *Objects[*discoveryv1.EndpointSlice] { return &s.EndpointSlices }),
+			ours:    in(func(s *Snapshot) *Objects[*discoveryv1.EndpointSlice] { return &s.Exposed.EndpointSlices }), isOurs: IsExposed},
 	}
 )
+
+// lists are all in which objects of the kind are.
+func (k *kind) lists() []list {
+	if k.ours == nil {
+		return []list{k.objects}
+	}
+	return []list{k.objects, k.ours}
+}
+
+// edit changes the objects of the kind in a Snapshot of a cluster, each in the list where it belongs.
+func (k *kind) edit(now *Snapshot, changes map[types.NamespacedName]anyObject) {
+	if k.ours == nil {
+		k.objects.edit(now, changes)
+		return
+	}
+	ours, theirs := maps.Clone(changes), maps.Clone(changes)
+	for name, object := range changes {
+		if object != nil && k.isOurs(object) {
+			theirs[name] = nil
+		} else {
+			ours[name] = nil
+		}
+	}
+	k.objects.edit(now, theirs)
+	k.ours.edit(now, ours)
+}
 
 // schema is what objects of the kind say to be.
 func (k *kind) schema() schema.GroupVersionKind {

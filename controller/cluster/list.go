@@ -12,6 +12,8 @@ import (
 type list interface {
 	// fresh is an empty object of the kind.
 	fresh() anyObject
+	// takes says whether the object is of the kind.
+	takes(object anyObject) bool
 	// set makes the list one of these values; if it is equal to the old one, that one.
 	set(now *Snapshot, old Snapshot, values []anyObject)
 	// edit replaces and adds objects by their names, and removes those that are nil.
@@ -37,6 +39,11 @@ func in[T any, P interface {
 }
 
 func (f field[T, P]) fresh() anyObject { return P(new(T)) }
+
+func (f field[T, P]) takes(object anyObject) bool {
+	_, is := object.(P)
+	return is
+}
 
 func (f field[T, P]) set(now *Snapshot, old Snapshot, values []anyObject) {
 	objects := make([]P, 0, len(values))

@@ -152,9 +152,11 @@ func reorder(old, others []*unstructured.Unstructured) []*unstructured.Unstructu
 // same says that nothing differs between two snapshots.
 func (s Snapshot) same(other Snapshot) bool {
 	for _, k := range kinds {
-		if !k.objects.same(s, other) {
-			return false
+		for _, l := range k.lists() {
+			if !l.same(s, other) {
+				return false
+			}
 		}
 	}
-	return slices.Equal(s.Others, other.Others)
+	return s.Ports == other.Ports && slices.Equal(s.Others, other.Others)
 }

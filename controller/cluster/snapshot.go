@@ -1,6 +1,6 @@
 // Package cluster gives the objects that Limpet works from, as a Snapshot: sorted, immutable lists by kind.
 //
-// Files go in (later: an API server's informers), Snapshots come out, each a complete and consistent view. It must never
+// Files go in, or an API server's events, Snapshots come out, each a complete and consistent view. It must never
 // say what an object means, and never hand out a Snapshot in which an object was lost because another one was broken.
 package cluster
 
@@ -115,13 +115,15 @@ func (o Objects[T]) search(namespace, name string) (int, bool) {
 func Changed(old, now Snapshot) []string {
 	var all []string
 	for _, k := range kinds {
-		k.objects.changed(old, now, func(object metav1.Object, gone bool) {
-			name := objectID{kind: k.name, namespace: object.GetNamespace(), name: object.GetName()}.String()
-			if gone {
-				name += " (gone)"
-			}
-			all = append(all, name)
-		})
+		for _, l := range k.lists() {
+			l.changed(old, now, func(object metav1.Object, gone bool) {
+				name := objectID{kind: k.name, namespace: object.GetNamespace(), name: object.GetName()}.String()
+				if gone {
+					name += " (gone)"
+				}
+				all = append(all, name)
+			})
+		}
 	}
 	before := map[any]bool{}
 	for _, other := range old.Others {

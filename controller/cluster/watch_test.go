@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/limpet-gateway/limpet/internal/apiservertest"
 )
 
 // live is within what an edit must be live.
@@ -112,7 +114,10 @@ func (o *observer) never(not string) {
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// client-go leaves the goroutine of a watch's filter behind when a watch is ended with an event under way.
+	goleak.VerifyTestMain(apiservertest.Tests{M: m}, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
+}
 
 func TestAnEditInPlaceIsLive(t *testing.T) {
 	t.Parallel()

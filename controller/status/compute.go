@@ -19,6 +19,8 @@ type Result struct {
 	LeftOut map[model.Owner]string
 	// Problem says why HAProxy does not serve the latest Graph; "" if it does.
 	Problem string
+	// Features are what our classes publish. They stay the same.
+	Features []gatewayv1.SupportedFeature
 	// Now is the time at which certificates have expired or not; without it, none has.
 	Now time.Time
 }
@@ -55,7 +57,7 @@ func (c *Computer) Compute(g *graph.Graph, r Result) []*Update {
 	for _, class := range g.Classes {
 		update := c.last.classes[class]
 		if update == nil {
-			update = classUpdate(class)
+			update = classUpdate(class, r.Features)
 		}
 		now.classes[class] = update
 		updates = append(updates, update)
@@ -115,10 +117,12 @@ type gatewayMemory struct {
 	update *Update
 }
 
-func classUpdate(class *graph.GatewayClass) *Update {
+func classUpdate(class *graph.GatewayClass, features []gatewayv1.SupportedFeature) *Update {
 	return &Update{
 		Object: Object{gatewayv1.GroupVersion.String(), "GatewayClass", "", class.Source.Name},
-		Status: Status{Class: &gatewayv1.GatewayClassStatus{Conditions: slices.Clone(class.Conditions)}},
+		Status: Status{Class: &gatewayv1.GatewayClassStatus{
+			Conditions: slices.Clone(class.Conditions), SupportedFeatures: features,
+		}},
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package status says what status each object gets, and writes it.
 //
-// A graph.Graph and the Result of applying it come in, Updates go out; a Store takes them further, to a file and the log.
-// Computing is pure, and its times are empty; the Store gives a condition a time when its status changes. It must never
+// A graph.Graph and the Result of applying it come in, Updates go out; a Store takes them further, to a file and the log, or a
+// Writer, into what an API server holds. Computing is pure, and its times are empty; a condition gets a time when its status
+// changes. It must never
 // say that something is served before it is, touch what another controller wrote, or write what is written already.
 package status
 
@@ -52,6 +53,22 @@ func (s Status) Value() any {
 		return s.Policy
 	default:
 		return s.Set
+	}
+}
+
+// empty is a status of the same form that says nothing.
+func (s Status) empty() Status {
+	switch {
+	case s.Class != nil:
+		return Status{Class: &gatewayv1.GatewayClassStatus{}}
+	case s.Gateway != nil:
+		return Status{Gateway: &gatewayv1.GatewayStatus{}}
+	case s.Route != nil:
+		return Status{Route: &gatewayv1.RouteStatus{}}
+	case s.Policy != nil:
+		return Status{Policy: &gatewayv1.PolicyStatus{}}
+	default:
+		return Status{Set: &gatewayv1.ListenerSetStatus{}}
 	}
 }
 

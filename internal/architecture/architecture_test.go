@@ -60,8 +60,12 @@ var rules = []rule{
 	{
 		packages: "controller/status",
 		own:      []string{"api", "controller/graph", "controller/conditions", "controller/model", "controller/cluster"},
-		not:      [][]string{{"k8s.io/client-go"}, runs},
+		not: [][]string{
+			{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest", "k8s.io/client-go/dynamic", "k8s.io/client-go/tools"},
+			{"sigs.k8s.io/controller-runtime"}, runs,
+		},
 	},
+	{packages: "controller/leader", not: [][]string{runs}},
 
 	// From here on, nothing knows of Kubernetes.
 	{packages: "controller/model", never: [][]string{kubernetes}, not: [][]string{world}},
@@ -150,6 +154,7 @@ func TestRulesBite(t *testing.T) {
 		"a process in a pure stage":  {path: "controller/translate", imports: []string{"os/exec"}, want: "may not import os/exec"},
 		"a web client in status":     {path: "controller/status", imports: []string{"net/http"}, want: "may not import net/http"},
 		"client-native elsewhere":    {path: "dataplane", imports: []string{"github.com/haproxytech/client-native/v5/runtime"}, want: "only dataplane/haproxy may import"},
+		"a client in status":         {path: "controller/status", imports: []string{"sigs.k8s.io/controller-runtime/pkg/client"}, want: "may not import sigs.k8s.io/controller-runtime/pkg/client"},
 		"informers elsewhere":        {path: "controller", imports: []string{"k8s.io/client-go/informers"}, want: "only controller/cluster may import"},
 		"a package without a rule":   {path: "controller/new", want: "has no rule"},
 	}

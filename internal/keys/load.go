@@ -125,3 +125,21 @@ func fresh() string {
 	_, _ = rand.Read(secret) // It never fails: it ends the process instead.
 	return base64.StdEncoding.EncodeToString(secret)
 }
+
+// Generate returns the content of new files of keys, by name: what Load would make.
+func Generate() map[string][]byte {
+	return map[string][]byte{NamesFile: []byte(namesText + fresh() + "\n"), SignFile: []byte(signText + fresh() + "\n")}
+}
+
+// Parse reads the content of files of keys, by name.
+func Parse(files map[string][]byte) (Keys, error) {
+	names, err := parseNames(string(files[NamesFile]))
+	if err != nil {
+		return Keys{}, fmt.Errorf("%s: %w", NamesFile, err)
+	}
+	sign, err := parseSign(string(files[SignFile]))
+	if err != nil {
+		return Keys{}, fmt.Errorf("%s: %w", SignFile, err)
+	}
+	return Keys{Names: names, Sign: sign}, nil
+}

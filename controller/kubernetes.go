@@ -1,0 +1,211 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/leader"
+	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/controller/status"
+	"github.com/limpet-gateway/limpet/controller/translate"
+	"github.com/limpet-gateway/limpet/dataplane"
+	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/dataplane/placement"
+	"github.com/limpet-gateway/limpet/internal/keys"
+	"github.com/limpet-gateway/limpet/templates"
+)
+
+// KubernetesOptions are what serving from an API server needs.
+type KubernetesOptions struct {
+	// Config leads to the API server.
+	Config *rest.Config
+	// Dir is the folder that is shared with HAProxy: its files and sockets.
+	Dir string
+	// HAProxy is the path of one that is started here.
+	HAProxy string
+	// Namespace and Pod are where this replica is.
+	Namespace, Pod string
+	// WatchNamespaces are those whose objects are read; all if empty.
+	WatchNamespaces []string
+	// PodSelector finds our replicas in our namespace.
+	PodSelector labels.Selector
+	// Names of objects in our namespace: a Secret, a ConfigMap and a Lease.
+	KeysSecret, PortsConfigMap, Lease string
+	Graph                             graph.Options
+	TrustedProxies                    []netip.Prefix
+	// AccessLog is the form of the access log, which is written to AccessLogTo.
+	AccessLog   templates.AccessLog
+	AccessLogTo io.Writer
+	Log         *slog.Logger
+	// Originator is the command that speaks TLS to endpoints for HAProxy, for this folder; none if another container runs it.
+	Originator []string
+}
+
+// Kubernetes reads objects from an API server and drives an HAProxy, until ctx ends. It waits for an API server that is
+// not there, and HAProxy goes on with what it has when one goes away.
+func Kubernetes(ctx, grace context.Context, o KubernetesOptions) error {
+	k, err := newKube(o)
+	if err != nil {
+		return err
+	}
+	if err := k.engine.Start(ctx); err != nil {
+		return err
+	}
+	stopLog, err := writeAccessLog(k.settings, o.AccessLogTo)
+	if err != nil {
+		return errors.Join(err, k.engine.Close())
+	}
+	defer stopLog()
+	err = k.run(ctx)
+	o.Log.Info("ending: HAProxy finishes what is under way")
+	return errors.Join(err, k.engine.Shutdown(grace))
+}
+
+// kube is what runs in a cluster.
+type kube struct {
+	options  KubernetesOptions
+	client   client.Client
+	settings templates.Settings
+	render   *lateRenderer
+	engine   *dataplane.Engine
+	source   *cluster.API
+	election *leader.Election
+	writer   *status.Writer
+	// events writes Events until its context ends.
+	events func(context.Context)
+	// loop is there as soon as the keys are.
+	loop atomic.Pointer[Controller]
+}
+
+func newKube(o KubernetesOptions) (*kube, error) {
+	k := &kube{options: o}
+	var err error
+	if k.client, err = client.New(o.Config, client.Options{Scheme: scheme.Scheme, Mapper: cluster.Mapper()}); err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
+	k.source, err = cluster.NewAPI(cluster.APIOptions{
+		Config: o.Config, Namespaces: o.WatchNamespaces, Namespace: o.Namespace, PodSelector: o.PodSelector,
+		PortsConfigMap: o.PortsConfigMap, KeysSecret: o.KeysSecret, Log: o.Log,
+		OnLive: func(name cluster.Name) { k.writer.Seen(name) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	k.election, err = leader.New(leader.Options{
+		Config: o.Config, Namespace: o.Namespace, Lease: o.Lease, Identity: o.Pod, Log: o.Log,
+		OnStart: func() { k.writer.All() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	var events *eventSource
+	if events, k.events, err = newEventSource(o.Config, o.Graph.ControllerName, k.source, o.Log); err != nil {
+		return nil, err
+	}
+	k.writer = status.NewWriter(status.WriterOptions{
+		Client: statusClient{k.client}, View: k.source, Controller: o.Graph.ControllerName,
+		Leads: k.election.Leads, Events: events.tell, Log: o.Log,
+	})
+	return k, k.newEngine()
+}
+
+func (k *kube) newEngine() error {
+	o := k.options
+	k.settings = withAccessLog(Settings(o.Dir, nil), o.AccessLog)
+	// Until the keys are known no session is either: any key does.
+	early, err := keys.Parse(keys.Generate())
+	if err != nil {
+		return err
+	}
+	k.render = &lateRenderer{}
+	if err := k.useKeys(early); err != nil {
+		return err
+	}
+	k.engine, err = dataplane.New(dataplane.Options{
+		Dir: o.Dir, Binary: o.HAProxy, Render: k.render.render, Logger: o.Log, Originator: o.Originator,
+		OnResult: func(r dataplane.Result) {
+			if loop := k.loop.Load(); loop != nil {
+				loop.Report(r)
+			}
+		},
+	})
+	return err
+}
+
+// useKeys renders with these keys from now on.
+func (k *kube) useKeys(of keys.Keys) error {
+	settings := k.settings
+	settings.SignKeys = signKeys(of.Sign)
+	return k.render.use(settings)
+}
+
+// run does everything that needs the API server.
+func (k *kube) run(ctx context.Context) error {
+	o := k.options
+	secret := &keySecret{
+		client: k.client, name: types.NamespacedName{Namespace: o.Namespace, Name: o.KeysSecret}, log: o.Log,
+	}
+	secrets, err := secret.load(ctx)
+	if err != nil {
+		return ignoreCanceled(err)
+	}
+	if err := k.useKeys(secrets); err != nil {
+		return err
+	}
+	loop := New(Options{
+		Source: k.source, Engine: k.engine, Status: k.writer, Graph: o.Graph, Log: o.Log, Features: status.Features(),
+		Translate: translate.Options{NamesKey: secrets.Names, TrustedProxies: o.TrustedProxies},
+	})
+	k.loop.Store(loop)
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer cancel()
+	for _, run := range []func(context.Context){secret.keep, k.events, k.writer.Run, k.elect} {
+		beside.Go(func() { run(ctx) })
+	}
+	return loop.Run(ctx)
+}
+
+func (k *kube) elect(ctx context.Context) {
+	if err := k.election.Run(ctx); err != nil {
+		k.options.Log.Error("this replica will never lead", "error", err)
+	}
+}
+
+// lateRenderer renders with settings that are known later.
+type lateRenderer struct {
+	mutex sync.Mutex
+	with  dataplane.Render
+}
+
+func (l *lateRenderer) use(settings templates.Settings) error {
+	with, err := renderer(settings)
+	if err != nil {
+		return err
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.with = with
+	return nil
+}
+
+func (l *lateRenderer) render(config model.Config, place placement.Placement) (files.Set, []dataplane.Fault, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.with(config, place)
+}

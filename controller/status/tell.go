@@ -1,0 +1,64 @@
+package status
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/limpet-gateway/limpet/controller/cluster"
+)
+
+// Condition is a condition of an object.
+type Condition = metav1.Condition
+
+// tell logs what a write changed, and tells of what is wrong with an object now, and was not before.
+func (w *Writer) tell(before, after cluster.Live, update *Update) {
+	was, is := w.ours(update, before), w.ours(update, after)
+	logChanges(w.options.Log, was, is)
+	if w.options.Events == nil {
+		return
+	}
+	changedConditions(was, is, func(section string, _ *Condition, c Condition) {
+		if fault(c) {
+			w.options.Events(update.Object, section, c)
+		}
+	})
+}
+
+// fault says whether a condition is about what its object's owner did: waiting is nobody's fault.
+func fault(c Condition) bool {
+	switch c.Type {
+	case "Accepted", "Programmed", "ResolvedRefs", "Conflicted", "PartiallyInvalid":
+		return !Good(c) && c.Reason != "Pending" && c.Status != metav1.ConditionUnknown
+	default:
+		return false
+	}
+}
+
+// ours is what a status says in our name, nil if nothing.
+func (w *Writer) ours(like *Update, live cluster.Live) *Update {
+	is := &Update{Object: like.Object}
+	is.Status = like.Status.empty()
+	if len(live.Status) == 0 || json.Unmarshal(live.Status, is.Status.Value()) != nil {
+		return nil
+	}
+	if route := is.Status.Route; route != nil {
+		mine := route.Parents[:0]
+		for _, parent := range route.Parents {
+			if string(parent.ControllerName) == w.options.Controller {
+				mine = append(mine, parent)
+			}
+		}
+		route.Parents = mine
+	}
+	if policy := is.Status.Policy; policy != nil {
+		mine := policy.Ancestors[:0]
+		for _, ancestor := range policy.Ancestors {
+			if string(ancestor.ControllerName) == w.options.Controller {
+				mine = append(mine, ancestor)
+			}
+		}
+		policy.Ancestors = mine
+	}
+	return is
+}
