@@ -153,18 +153,20 @@ func (d *driver) commit(ctx context.Context, c candidate) error {
 	}
 	if err := d.read(ctx, c.number); err != nil {
 		if isRefused(err) || !d.process.Alive() {
+			d.known = d.known && d.process.Alive()
 			d.refusals++
 			return errors.Join(err, d.rollBack(c.number))
 		}
 		d.known = false // observe finds out which one runs
 		return err
 	}
-	d.reloaded = time.Now()
+	d.reloaded, d.incarnation = time.Now(), d.process.Incarnation()
 	d.generation, d.same, d.doubts = c.number, true, nil
 	d.empty()
 	d.behind.has(c.number, c.set, d.placement)
 	d.forgive()
 	d.serve(c.set)
+	d.prove(c.number)
 	if err := d.store.Prune(); err != nil {
 		d.logger.Warn("old generations were not deleted", "error", err)
 	}
@@ -251,18 +253,31 @@ func (d *driver) restart(ctx context.Context) error {
 			return err
 		}
 	}
-	d.delayNextStart()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
 	defer cancel()
+	if d.Neighbour {
+		return d.await(ctx)
+	}
+	d.delayNextStart()
 	if err := d.process.Start(ctx); err != nil {
 		return err
 	}
+	d.incarnation = d.process.Incarnation()
 	d.reloaded = time.Now()
 	d.empty()
 	d.running, d.known = d.behind.set, true
 	d.revision++
 	d.logger.Info("started HAProxy", "pid", d.process.PID(), "generation", d.generation)
 	return nil
+}
+
+// await is a start that somebody else makes.
+func (d *driver) await(ctx context.Context) error {
+	if err := d.process.Start(ctx); err != nil {
+		return err
+	}
+	d.restartedElsewhere()
+	return d.adopt(ctx)
 }
 
 // delayNextStart lets one that dies again and again wait longer and longer.

@@ -23,7 +23,7 @@ type driver struct {
 	Options
 	logger  *slog.Logger
 	store   *files.Store
-	process *haproxy.Process
+	process process
 	client  *haproxy.Client
 	lock    *os.File
 
@@ -44,10 +44,13 @@ type driver struct {
 	leaving    map[string]*leaver
 	unread     map[string]bool // maps that no rule of HAProxy's reads: they are files only
 	revision   uint64
-	refusals   int            // loads that HAProxy refused since the last one that it took
-	observed   int            // the worker whose state was read; 0 if it was started by this Engine
-	doubts     []string       // why a reload is needed although nothing differs
-	failures   map[string]int // loads in a row that HAProxy refused, by owner
+	refusals   int // loads that HAProxy refused since the last one that it took
+	observed   int // the worker whose state was read; 0 if it was started by this Engine
+	// incarnation is that of the HAProxy that was found last.
+	incarnation uint64
+	doubts      []string       // why a reload is needed although nothing differs
+	failures    map[string]int // loads in a row that HAProxy refused, by owner
+	absence     string         // what was said last of an HAProxy that is not there
 	// refusedStart is why HAProxy does not start with the files that it once ran with.
 	refusedStart error
 
@@ -75,8 +78,8 @@ func newDriver(o Options) (*driver, error) {
 	}
 	store, err := files.Open(o.Dir)
 	if err == nil {
-		var process *haproxy.Process
-		if process, err = haproxy.NewProcess(o.Binary, o.Dir, o.Logger); err == nil {
+		var process process
+		if process, err = newProcess(o); err == nil {
 			d := &driver{
 				Options: o, logger: o.Logger, store: store, process: process, lock: lock,
 				client: haproxy.NewClient(haproxy.AdminSocket(o.Dir)), leaving: map[string]*leaver{},
@@ -167,13 +170,14 @@ func (d *driver) watch() {
 	if d.process.PID() == 0 || d.process.Alive() {
 		return
 	}
-	d.logger.Error("HAProxy died")
+	d.logger.Error("HAProxy died, or is ending")
 	d.known = false
 }
 
 // heal starts HAProxy again, or reads again what it serves, and says whether a round is needed then.
 func (d *driver) heal(now time.Time) bool {
-	if d.known || now.Before(d.nextHeal) || now.Before(d.nextStart) || !d.given && d.generation == 0 {
+	nothing := !d.given && d.generation == 0 && !d.Neighbour
+	if d.known || now.Before(d.nextHeal) || now.Before(d.nextStart) || nothing {
 		return false
 	}
 	d.nextHeal = now.Add(time.Second)
@@ -183,11 +187,23 @@ func (d *driver) heal(now time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
 	defer cancel()
 	if err := d.ensure(ctx); err != nil {
-		d.logger.Warn("HAProxy is not back yet", "error", err)
+		d.logAbsence(err)
 		return d.noteRefused(err)
 	}
+	d.absence = ""
 	d.auditSoon()
 	return d.given
+}
+
+// logAbsence says once why HAProxy is not there. One that another container starts is looked for again at once.
+func (d *driver) logAbsence(err error) {
+	if errors.Is(err, haproxy.ErrAbsent) {
+		d.nextHeal = time.Time{}
+	}
+	if said := err.Error(); said != d.absence {
+		d.absence = said
+		d.logger.Warn("HAProxy is not back yet", "error", err)
+	}
 }
 
 // noteRefused keeps for the next round that HAProxy refuses to start with the last good files, and says whether it does.

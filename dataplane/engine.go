@@ -40,7 +40,10 @@ type Options struct {
 	// Binary is HAProxy 3.0 or newer, a path or a name in PATH.
 	Binary string
 	Render Render
-	Logger *slog.Logger
+	// Neighbour says that another container runs HAProxy (haproxy.Run, the folder is shared): it is never started or ended here.
+	// Until there is a configuration, Render is asked for one that is Incomplete. Binary checks configurations all the same.
+	Neighbour bool
+	Logger    *slog.Logger
 	// Timeout bounds what is asked of HAProxy at run time when a context has no deadline; 5 s by default.
 	Timeout time.Duration
 	// ReloadEvery is the least time between two reloads; 1 s by default.
@@ -123,6 +126,34 @@ func or(given, otherwise time.Duration) time.Duration {
 // AdminSocket is where the configuration must have HAProxy's runtime socket.
 func AdminSocket(dir string) string { return haproxy.AdminSocket(dir) }
 
+// RunHAProxy replaces this process by the HAProxy that a Neighbour's Engine drives, as soon as there is a configuration for it.
+// It only returns when it cannot, or when ctx ends before.
+func RunHAProxy(ctx context.Context, binary, dir string) error {
+	full, err := resolvedFolder(dir)
+	if err != nil {
+		return err
+	}
+	return haproxy.Run(ctx, binary, full)
+}
+
+// resolvedFolder makes a folder, and gives it one name, however it is spelled: HAProxy is known by it.
+func resolvedFolder(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("dataplane: %w", err)
+	}
+	full, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		full, err = filepath.Abs(full)
+	}
+	if err != nil {
+		return "", fmt.Errorf("dataplane: %w", err)
+	}
+	return full, nil
+}
+
+// HasGeneration tells whether a folder has a configuration that HAProxy can start with.
+func HasGeneration(dir string) bool { return haproxy.HasCurrent(dir) }
+
 // Start adopts the HAProxy that serves the folder, or starts one from the last good files if there are any. Afterwards
 // the Engine keeps it running until Close or Shutdown.
 func (e *Engine) Start(ctx context.Context) error {
@@ -134,12 +165,8 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("dataplane: %w", err)
 	}
 	e.options.Binary = binary
-	if err := os.MkdirAll(e.options.Dir, 0o700); err != nil {
-		return fmt.Errorf("dataplane: %w", err)
-	}
-	// One name for the folder, however it is spelled: HAProxy is known by it.
-	if e.options.Dir, err = filepath.EvalSymlinks(e.options.Dir); err != nil {
-		return fmt.Errorf("dataplane: %w", err)
+	if e.options.Dir, err = resolvedFolder(e.options.Dir); err != nil {
+		return err
 	}
 	if e.driver, err = newDriver(e.options); err != nil {
 		return err

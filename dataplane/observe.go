@@ -36,7 +36,15 @@ func (d *driver) observe(ctx context.Context) error {
 	d.running, d.generation, d.known = base, number, true
 	d.behind.dirty(time.Now())
 	d.makeCurrent(number)
+	d.prove(number)
 	return nil
+}
+
+// prove notes that HAProxy runs a generation, so that it can start with it.
+func (d *driver) prove(number int) {
+	if err := d.store.Prove(number); err != nil {
+		d.logger.Warn("it was not noted which generation HAProxy runs", "error", err)
+	}
 }
 
 // observeOne is observe of one worker: a reload that a Limpet before us began may replace it meanwhile.

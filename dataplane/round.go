@@ -105,6 +105,7 @@ func (d *driver) ensure(ctx context.Context) error {
 		}
 	}
 	if d.process.Alive() {
+		d.restartedElsewhere()
 		err := d.adopt(ctx)
 		if err == nil {
 			d.process.Reached()
@@ -119,6 +120,11 @@ func (d *driver) ensure(ctx context.Context) error {
 	}
 	if d.generation == 0 {
 		d.loadLast()
+	}
+	if d.generation == 0 && d.Neighbour {
+		if err := d.first(ctx); err != nil {
+			return err
+		}
 	}
 	if d.generation == 0 {
 		return nil
@@ -143,7 +149,7 @@ func (d *driver) adopt(ctx context.Context) error {
 
 // loadLast reads the last good generation, to start from it.
 func (d *driver) loadLast() {
-	number := d.store.Current()
+	number := d.store.Proven()
 	if number == 0 {
 		return
 	}

@@ -8,6 +8,7 @@ package templates
 import (
 	"embed"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -41,6 +42,8 @@ func luaFiles() map[string]string {
 type Settings struct {
 	// AdminSocket and HealthSocket are absolute paths.
 	AdminSocket, HealthSocket string
+	// Ready are where HAProxy tells over HTTP whether it is ready for traffic, at /ready; none outside of a cluster.
+	Ready []netip.AddrPort
 	// OriginatorSocket is where the TLS originator listens.
 	OriginatorSocket string
 	// Instance tells the abstract sockets of several HAProxys in one network namespace apart.
@@ -172,6 +175,11 @@ type globalView struct {
 	ClientCertificates bool
 }
 
+type readyView struct {
+	Addresses  []netip.AddrPort
+	Incomplete bool
+}
+
 type portView struct {
 	ID        string
 	Listen    string
@@ -219,6 +227,9 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 		w.add("resolvers", "", nil)
 	}
 	w.add("health", "", r.settings)
+	if len(r.settings.Ready) > 0 {
+		w.add("ready", "", readyView{r.settings.Ready, in.frame.Incomplete})
+	}
 	for _, hop := range r.hops() {
 		w.add("hop", "", hop)
 		w.add("inner", "", hop)

@@ -86,7 +86,7 @@ reaches the same endpoint through scaling, rollouts, reloads and restarts.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitUsage, err} })
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newServe(), newController(), newRender(), newCheck(), newVersion(), newOriginate())
+	root.AddCommand(newServe(), newController(), newRender(), newCheck(), newVersion(), newOriginate(), newHAProxy())
 	return root
 }
 

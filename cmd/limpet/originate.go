@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,12 +22,12 @@ func newOriginate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(cmd.Context(), endSignals...)
 			defer stop()
 			return originator.Run(ctx, dir, logger)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", defaultDir(), "the folder of limpet serve")
+	cmd.Flags().StringVar(&dir, "dir", defaultDir(), "folder of limpet serve or limpet controller")
 	log.add(cmd)
 	return cmd
 }

@@ -75,7 +75,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(cmd.Context(), append(endSignals, syscall.SIGHUP)...)
 	defer stop()
 	if options.HAProxy, err = findHAProxy(ctx, f.haproxy); err != nil {
 		return err

@@ -43,7 +43,9 @@ type Owner string
 
 // Frame is what HAProxy reads only at start: ports, certificates, limits.
 type Frame struct {
-	Ports []Port
+	// Incomplete says that it is not known yet what is to be served: no traffic is to come.
+	Incomplete bool
+	Ports      []Port
 	// TrustedProxies may say who the client is: their X-Forwarded-* headers are kept and extended.
 	TrustedProxies []netip.Prefix
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,12 +21,14 @@ const kept = 3
 const (
 	generationsFolder = "generations"
 	currentLink       = "current"
+	provenLink        = "proven"
 )
 
 // Store keeps sets on disk as generations:
 //
 //	<dir>/generations/<n>/haproxy.cfg, keys.cfg, generation.cfg, index.json, maps/*.map and the assets
-//	<dir>/current -> generations/<n>
+//	<dir>/current -> generations/<n>, that HAProxy starts from
+//	<dir>/proven -> generations/<n>, that it was seen to run last
 //
 // A generation appears as a whole, and current is switched in one step. Only what can be changed at run time (maps,
 // servers, certificates and their lists, CA bundles, the placement) is rewritten afterwards. A store has one user at a time.
@@ -58,8 +61,14 @@ func (s *Store) Path(number int) string {
 }
 
 // Current is the number of the generation that HAProxy starts from; 0 if there is none.
-func (s *Store) Current() int {
-	target, err := os.Readlink(filepath.Join(s.dir, currentLink))
+func (s *Store) Current() int { return s.linked(currentLink) }
+
+// Proven is the number of the generation that HAProxy was seen to run last; the current one if none was. The two differ when a
+// Limpet ended in the middle of a reload, of which nobody knows whether HAProxy takes it.
+func (s *Store) Proven() int { return cmp.Or(s.linked(provenLink), s.Current()) }
+
+func (s *Store) linked(link string) int {
+	target, err := os.Readlink(filepath.Join(s.dir, link))
 	if err != nil {
 		return 0
 	}
@@ -179,20 +188,36 @@ func checkAssetName(name string) error {
 
 // Switch makes a generation the one that HAProxy starts from, in one step.
 func (s *Store) Switch(number int) error {
-	temporary := filepath.Join(s.dir, currentLink+".new")
+	if err := s.link(currentLink, number); err != nil {
+		return err
+	}
+	if number == s.written.number {
+		s.last = s.written
+	}
+	return nil
+}
+
+// Prove notes that HAProxy runs a generation.
+func (s *Store) Prove(number int) error {
+	if number == 0 || s.linked(provenLink) == number {
+		return nil
+	}
+	return s.link(provenLink, number)
+}
+
+// link leads a name to a generation, in one step.
+func (s *Store) link(name string, number int) error {
+	temporary := filepath.Join(s.dir, name+".new")
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("files: %w", explain(err))
 	}
 	if err := os.Symlink(filepath.Join(generationsFolder, strconv.Itoa(number)), temporary); err != nil {
 		return fmt.Errorf("files: %w", explain(err))
 	}
-	if err := os.Rename(temporary, filepath.Join(s.dir, currentLink)); err != nil {
+	if err := os.Rename(temporary, filepath.Join(s.dir, name)); err != nil {
 		return fmt.Errorf("files: %w", explain(err))
 	}
 	syncFolder(s.dir)
-	if number == s.written.number {
-		s.last = s.written
-	}
 	return nil
 }
 
@@ -219,7 +244,7 @@ func (s *Store) Prune() error {
 		return err
 	}
 	for _, number := range numbers[:max(0, len(numbers)-kept)] {
-		if number != s.Current() {
+		if number != s.Current() && number != s.linked(provenLink) {
 			err = errors.Join(err, os.RemoveAll(s.Path(number)))
 		}
 	}

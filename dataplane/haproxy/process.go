@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/limpet-gateway/limpet/dataplane/files"
 )
 
 // Names in an installation's folder.
@@ -54,14 +56,22 @@ type Process struct {
 
 // NewProcess prepares a folder. The binary and the folder are absolute paths.
 func NewProcess(binary, dir string, logger *slog.Logger) (*Process, error) {
+	if err := makeRunFolder(dir); err != nil {
+		return nil, err
+	}
+	return &Process{binary: binary, dir: dir, logger: logger}, nil
+}
+
+// makeRunFolder makes the folder of the sockets.
+func makeRunFolder(dir string) error {
 	if longest := AdminSocket(dir); len(longest) > maxSocketPath {
-		return nil, fmt.Errorf("haproxy: the socket's path %s has %d bytes, and may have %d: use a folder with a shorter path",
+		return fmt.Errorf("haproxy: the socket's path %s has %d bytes, and may have %d: use a folder with a shorter path",
 			longest, len(longest), maxSocketPath)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, runFolder), 0o700); err != nil {
-		return nil, fmt.Errorf("haproxy: %w", err)
+		return fmt.Errorf("haproxy: %w", err)
 	}
-	return &Process{binary: binary, dir: dir, logger: logger}, nil
+	return nil
 }
 
 // PID is the master's; 0 if none is known.
@@ -71,6 +81,9 @@ func (p *Process) PID() int {
 	}
 	return p.master.Pid
 }
+
+// Incarnation changes when HAProxy was started anew, and not by a reload; 0 if none is known.
+func (p *Process) Incarnation() uint64 { return uint64(p.PID()) }
 
 // Find adopts the HAProxy that serves this folder, and says whether there is one. It is known by its master socket; a
 // socket file that nobody listens at, and a pid file whose number has gone to another process, are nothing to it. A
@@ -180,7 +193,7 @@ func (p *Process) Start(ctx context.Context) error {
 	}
 	defer func() { _ = log.Close() }()
 	// Not the caller's context, which would kill it: it is to outlive us.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.binary, p.arguments()...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.binary, arguments(p.dir)...)
 	cmd.Dir, cmd.Env = p.dir, environment()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -199,10 +212,14 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-func (p *Process) arguments() []string {
-	arguments := []string{"-W", "-S", "unix@" + masterSocket(p.dir) + ",mode,600"}
-	return append(arguments, configArguments(filepath.Join(p.dir, currentLink))...)
+// arguments are what HAProxy is started with for a folder.
+func arguments(dir string) []string {
+	arguments := []string{"-W", "-S", "unix@" + masterSocket(dir) + ",mode,600"}
+	return append(arguments, configArguments(filepath.Join(dir, currentLink))...)
 }
+
+// currentConfig is the first file of the generation that HAProxy starts with.
+func currentConfig(dir string) string { return filepath.Join(dir, currentLink, files.ConfigFile) }
 
 var errExited = errors.New("HAProxy ended right after its start")
 
@@ -267,8 +284,10 @@ func (p *Process) Reload(ctx context.Context) error {
 }
 
 // Settled tells whether the master answers and has a worker, so that no reload is under way.
-func (p *Process) Settled(ctx context.Context) bool {
-	found, err := showProc(ctx, masterSocket(p.dir))
+func (p *Process) Settled(ctx context.Context) bool { return settled(ctx, p.dir) }
+
+func settled(ctx context.Context, dir string) bool {
+	found, err := showProc(ctx, masterSocket(dir))
 	return err == nil && len(found.workers) > 0
 }
 
