@@ -53,12 +53,13 @@ type Options struct {
 	Retry, RetryMost time.Duration
 }
 
-// Controller runs the loop. Use it by one goroutine, but for Report.
+// Controller runs the loop. Use it by one goroutine, but for Report, Alive and Ready.
 type Controller struct {
 	options  Options
 	log      *slog.Logger
 	pipeline *pipeline
 	reports  mailbox[dataplane.Result]
+	pulse    pulse
 
 	// last is the Snapshot that was rebuilt last without a panic.
 	last cluster.Snapshot
@@ -111,9 +112,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	<-retry.C
 	hour := time.NewTicker(time.Hour)
 	defer hour.Stop()
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
 	for {
-		// Five things can happen: the objects changed, the Engine did something by itself, it is time to try again or to look
-		// for what has expired, or all ends.
+		c.pulse.beat()
+		// Six things can happen: the objects changed, the Engine did something by itself, it is time to try again, to look
+		// for what has expired or only to turn, or all ends.
 		select {
 		case s := <-snapshots.mail:
 			_ = c.Step(ctx, s)
@@ -123,6 +127,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.again(ctx)
 		case <-hour.C:
 			c.expire(ctx)
+		case <-beat.C:
+			continue
 		case err := <-ended:
 			return ignoreCanceled(err)
 		}

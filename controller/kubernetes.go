@@ -18,6 +18,7 @@ import (
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/health"
 	"github.com/limpet-gateway/limpet/controller/leader"
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/controller/status"
@@ -35,8 +36,15 @@ type KubernetesOptions struct {
 	Config *rest.Config
 	// Dir is the folder that is shared with HAProxy: its files and sockets.
 	Dir string
-	// HAProxy is the path of one that is started here.
-	HAProxy string
+	// HAProxy is the path of one, which checks configurations; it is started here too unless another container of the pod runs
+	// one (Neighbour).
+	HAProxy   string
+	Neighbour bool
+	// Ready are where HAProxy tells whether it is ready for traffic; HealthAddress is where Limpet tells how it is, "" for nowhere.
+	Ready         []netip.AddrPort
+	HealthAddress string
+	// Threads and Connections are HAProxy's; 0 leaves them to it.
+	Threads, Connections int
 	// Namespace and Pod are where this replica is.
 	Namespace, Pod string
 	// WatchNamespaces are those whose objects are read; all if empty.
@@ -62,8 +70,16 @@ func Kubernetes(ctx, grace context.Context, o KubernetesOptions) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	unwell := k.tellHealth(ctx, cancel)
 	if err := k.engine.Start(ctx); err != nil {
 		return err
+	}
+	if o.Neighbour {
+		err = k.run(ctx)
+		cancel()
+		return errors.Join(err, k.engine.Close(), <-unwell)
 	}
 	stopLog, err := writeAccessLog(k.settings, o.AccessLogTo)
 	if err != nil {
@@ -72,7 +88,47 @@ func Kubernetes(ctx, grace context.Context, o KubernetesOptions) error {
 	defer stopLog()
 	err = k.run(ctx)
 	o.Log.Info("ending: HAProxy finishes what is under way")
-	return errors.Join(err, k.engine.Shutdown(grace))
+	cancel()
+	return errors.Join(err, k.engine.Shutdown(grace), <-unwell)
+}
+
+// tellHealth tells how this replica is until ctx ends; what it cannot is an end of all.
+func (k *kube) tellHealth(ctx context.Context, end func()) <-chan error {
+	unwell := make(chan error, 1)
+	if k.options.HealthAddress == "" {
+		close(unwell)
+		return unwell
+	}
+	go func() {
+		unwell <- health.Run(ctx, health.Options{
+			Address: k.options.HealthAddress, Alive: k.alive, Started: k.started, Ready: k.ready, Log: k.options.Log,
+		})
+		end()
+	}()
+	return unwell
+}
+
+// alive says which loop hangs. Before the keys are known there is only the Engine's.
+func (k *kube) alive() error {
+	err := k.engine.Alive()
+	if loop := k.loop.Load(); loop != nil {
+		err = errors.Join(err, loop.Alive())
+	}
+	return err
+}
+
+func (k *kube) started() error {
+	if !dataplane.HasGeneration(k.options.Dir) {
+		return errors.New("there is no configuration for HAProxy to start with yet")
+	}
+	return nil
+}
+
+func (k *kube) ready() error {
+	if loop := k.loop.Load(); loop != nil {
+		return loop.Ready()
+	}
+	return errors.New("the API server is not reached yet")
 }
 
 // kube is what runs in a cluster.
@@ -126,6 +182,10 @@ func newKube(o KubernetesOptions) (*kube, error) {
 func (k *kube) newEngine() error {
 	o := k.options
 	k.settings = withAccessLog(Settings(o.Dir, nil), o.AccessLog)
+	if o.Neighbour && o.AccessLog != templates.NoAccessLog {
+		k.settings.LogTarget = "stdout" // of its own container: a controller that ends takes no line with it
+	}
+	k.settings.Ready, k.settings.Threads, k.settings.MaxConnections = o.Ready, o.Threads, o.Connections
 	// Until the keys are known no session is either: any key does.
 	early, err := keys.Parse(keys.Generate())
 	if err != nil {
@@ -136,7 +196,7 @@ func (k *kube) newEngine() error {
 		return err
 	}
 	k.engine, err = dataplane.New(dataplane.Options{
-		Dir: o.Dir, Binary: o.HAProxy, Render: k.render.render, Logger: o.Log, Originator: o.Originator,
+		Dir: o.Dir, Binary: o.HAProxy, Neighbour: o.Neighbour, Render: k.render.render, Logger: o.Log, Originator: o.Originator,
 		OnResult: func(r dataplane.Result) {
 			if loop := k.loop.Load(); loop != nil {
 				loop.Report(r)

@@ -76,6 +76,8 @@ func (c *Controller) settle(ctx context.Context, r dataplane.Result, took time.D
 	} else {
 		c.result.Problem = r.Err.Error()
 	}
+	problem := c.result.Problem
+	c.pulse.problem.Store(&problem)
 	err := errors.Join(r.Err, c.writeStatus(ctx))
 	if err == nil {
 		c.failures = 0

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/limpet-gateway/limpet/controller/model"
@@ -91,6 +92,7 @@ type Engine struct {
 	stopped  chan struct{}
 	ending   sync.Once
 	driver   *driver
+	turned   atomic.Int64 // when the loop turned last
 }
 
 // New prepares an Engine. It does nothing before Start.
@@ -193,6 +195,15 @@ func (e *Engine) Apply(ctx context.Context, config model.Config) Result {
 			return Result{Err: fmt.Errorf("%w: the configuration is not served yet: %w", haproxy.ErrUnavailable, ctx.Err())}
 		}
 	}
+}
+
+// Alive says that the loop hangs, if it does.
+func (e *Engine) Alive() error {
+	last := e.turned.Load()
+	if since := time.Since(time.Unix(0, last)); last != 0 && since > stuckAfter {
+		return fmt.Errorf("dataplane: the loop has not turned for %s", since.Round(time.Second))
+	}
+	return nil
 }
 
 // Close ends the Engine; HAProxy goes on, and the files are what it runs.

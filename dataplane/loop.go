@@ -8,6 +8,9 @@ import (
 // tickEvery is how soon a death of HAProxy is noticed.
 const tickEvery = 100 * time.Millisecond
 
+// stuckAfter is longer than any turn takes.
+const stuckAfter = 2 * changeTimeout
+
 // loop is the one goroutine that changes anything. Four things can happen: a configuration comes, time passes, files were
 // written, or the Engine ends.
 func (e *Engine) loop() {
@@ -17,6 +20,7 @@ func (e *Engine) loop() {
 	var waiting []request
 	again := false
 	for {
+		e.turned.Store(time.Now().UnixNano())
 		select {
 		case <-e.mailbox.bell:
 			if config, more := e.mailbox.take(); config != nil {

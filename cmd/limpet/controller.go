@@ -27,7 +27,8 @@ type controllerFlags struct {
 	haproxy         string
 	kubeconfig      string
 	namespace       string
-	pod             string
+	name            string
+	pod             podFlags
 	controllerName  string
 	watchNamespaces []string
 	keysSecret      string
@@ -55,7 +56,7 @@ An API server that is not there is waited for, and HAProxy goes on with what it 
 	flags.SortFlags = false
 	flags.StringVar(&f.dir, "dir", "/run/limpet", "folder that is shared with HAProxy, for its files and sockets")
 	flags.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod; $POD_NAMESPACE")
-	flags.StringVar(&f.pod, "pod-name", os.Getenv("POD_NAME"), "name of this pod; $POD_NAME")
+	flags.StringVar(&f.name, "pod-name", os.Getenv("POD_NAME"), "name of this pod; $POD_NAME")
 	flags.StringVar(&f.controllerName, "controller-name", graph.DefaultControllerName, "controllerName of the GatewayClasses to serve")
 	flags.StringSliceVar(&f.watchNamespaces, "watch-namespaces", nil, "namespaces whose objects are read (a,b); all if empty")
 	flags.StringVar(&f.keysSecret, "keys-secret", "limpet-keys", "Secret in this namespace with the keys of sessions; made if it is not there")
@@ -68,6 +69,7 @@ An API server that is not there is waited for, and HAProxy goes on with what it 
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "file that leads to the API server; empty in a pod")
 	flags.StringVar(&f.haproxy, "haproxy", "", "start this HAProxy (3.0 or newer) instead of driving that of the next container")
 	flags.DurationVar(&f.grace, "grace", controller.GraceTimeout, "how long an HAProxy started here may take to finish at the end")
+	f.pod.add(flags)
 	f.log.add(cmd)
 	return cmd
 }
@@ -83,13 +85,13 @@ func (f *controllerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
+	ctx, stop := signal.NotifyContext(cmd.Context(), append(endSignals, syscall.SIGHUP)...)
 	defer stop()
 	if options.HAProxy, err = findHAProxy(ctx, f.haproxy); err != nil {
 		return err
 	}
 	options.Log, options.AccessLogTo = log, cmd.OutOrStdout()
-	if self, err := os.Executable(); err == nil {
+	if self, err := os.Executable(); err == nil && !options.Neighbour {
 		options.Originator = []string{self, "originate", "--dir", options.Dir}
 	}
 	log.Info("limpet controller", "version", version, "server", options.Config.Host, "namespace", options.Namespace, "dir", options.Dir)
@@ -100,10 +102,14 @@ func (f *controllerFlags) run(cmd *cobra.Command) error {
 
 func (f *controllerFlags) options() (controller.KubernetesOptions, error) {
 	o := controller.KubernetesOptions{
-		Dir: f.dir, Namespace: f.namespace, Pod: f.pod, WatchNamespaces: f.watchNamespaces,
+		Dir: f.dir, Namespace: f.namespace, Pod: f.name, WatchNamespaces: f.watchNamespaces,
 		KeysSecret: f.keysSecret, PortsConfigMap: f.portsConfigMap, Lease: f.lease,
 		Graph: graph.Options{ControllerName: f.controllerName, DefaultAddress: netip.AddrFrom4([4]byte{127, 0, 0, 1}), PortOffset: defaultOffset()},
 	}
+	if err := f.pod.apply(&o); err != nil {
+		return o, err
+	}
+	o.Neighbour = f.haproxy == ""
 	if o.Namespace == "" {
 		return o, usage("no namespace: give --namespace, or set POD_NAMESPACE")
 	}

@@ -46,6 +46,7 @@ var rules = []rule{
 
 	{packages: "controller$", own: []string{"api", "controller", "templates", "dataplane", "internal"}},
 	{packages: "controller/cluster", own: []string{"api"}},
+	{packages: "controller/health"},
 	{packages: "controller/conditions", own: []string{"api"}, not: [][]string{clients, world}},
 	{
 		packages: "controller/graph",
