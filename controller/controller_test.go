@@ -20,9 +20,12 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/controller/status"
 	"github.com/limpet-gateway/limpet/dataplane"
+	"github.com/limpet-gateway/limpet/internal/apiservertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(apiservertest.Tests{M: m}, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
+}
 
 // world is a Source, an Engine and a StatusWriter in one, which a test drives.
 type world struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -51,7 +52,7 @@ func (e *eventSource) tell(object status.Object, section string, c status.Condit
 		note = section + ": " + note
 	}
 	if len(note) > maxNote {
-		note = note[:maxNote-3] + "..."
+		note = strings.ToValidUTF8(note[:maxNote], "") + "..."
 	}
 	regarding := &corev1.ObjectReference{
 		APIVersion: object.APIVersion, Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
