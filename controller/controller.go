@@ -11,9 +11,11 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/expose"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/controller/status"
@@ -36,11 +38,21 @@ type StatusWriter interface {
 	Write(ctx context.Context, updates []*status.Update) error
 }
 
+// Exposer sees to it that clients arrive at the Gateways of a Graph.
+type Exposer interface {
+	// Expose is told of every Graph with the Snapshot that it was made from. It does not wait.
+	Expose(g *graph.Graph, s cluster.Snapshot)
+	// Exposures are the addresses of the last Graph's Gateways.
+	Exposures() map[types.NamespacedName]expose.Exposure
+}
+
 // Options are a Controller's; Source, Engine and Status are required.
 type Options struct {
-	Source    Source
-	Engine    Engine
-	Status    StatusWriter
+	Source Source
+	Engine Engine
+	Status StatusWriter
+	// Exposer is nil where HAProxy itself binds the addresses of Gateways.
+	Exposer   Exposer
 	Graph     graph.Options
 	Translate translate.Options
 	// Features are what our GatewayClasses publish; none where nobody asks for them.
@@ -60,6 +72,8 @@ type Controller struct {
 	pipeline *pipeline
 	reports  mailbox[dataplane.Result]
 	pulse    pulse
+	// exposures says that the Exposer has something else to tell.
+	exposures mailbox[struct{}]
 
 	// last is the Snapshot that was rebuilt last without a panic.
 	last cluster.Snapshot
@@ -86,7 +100,7 @@ func New(options Options) *Controller {
 	options.Timeout = or(options.Timeout, 30*time.Second)
 	options.Retry = or(options.Retry, 200*time.Millisecond)
 	options.RetryMost = or(options.RetryMost, 10*time.Second)
-	c := &Controller{options: options, log: options.Log, reports: newMailbox[dataplane.Result]()}
+	c := &Controller{options: options, log: options.Log, reports: newMailbox[dataplane.Result](), exposures: newMailbox[struct{}]()}
 	c.result.Features = options.Features
 	c.pipeline = newPipeline(options.Graph, options.Translate)
 	return c
@@ -102,6 +116,9 @@ func or(given, otherwise time.Duration) time.Duration {
 // Report takes a Result that no Apply waited for: the Engine's OnResult. It never blocks.
 func (c *Controller) Report(r dataplane.Result) { c.reports.put(r) }
 
+// ExposuresChanged says that Exposures of the Exposer changed by themselves. It never blocks.
+func (c *Controller) ExposuresChanged() { c.exposures.put(struct{}{}) }
+
 // Run runs the loop until ctx ends, or the Source does.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -116,8 +133,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer beat.Stop()
 	for {
 		c.pulse.beat()
-		// Six things can happen: the objects changed, the Engine did something by itself, it is time to try again, to look
-		// for what has expired or only to turn, or all ends.
+		// Seven things can happen: the objects changed, the Engine or the Exposer did something by itself, it is time to try
+		// again, to look for what has expired or only to turn, or all ends.
 		select {
 		case s := <-snapshots.mail:
 			_ = c.Step(ctx, s)
@@ -125,8 +142,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.reported(ctx, r)
 		case <-retry.C:
 			c.again(ctx)
+		case <-c.exposures.mail:
+			c.tellAgain(ctx)
 		case <-hour.C:
-			c.expire(ctx)
+			c.tellAgain(ctx)
 		case <-beat.C:
 			continue
 		case err := <-ended:

@@ -23,7 +23,18 @@ func (c *Controller) Step(ctx context.Context, s cluster.Snapshot) error {
 		return err
 	}
 	c.last, c.wanted = s, w
+	c.expose(s)
 	return c.apply(ctx, start)
+}
+
+// expose tells the Exposer, if there is one.
+func (c *Controller) expose(s cluster.Snapshot) {
+	if c.options.Exposer == nil {
+		return
+	}
+	if err := protect(func() { c.options.Exposer.Expose(c.wanted.graph, s) }); err != nil {
+		c.logPanic(err, "Services and their endpoints stay as they are", nil)
+	}
 }
 
 // again does what failed once more.
@@ -33,8 +44,8 @@ func (c *Controller) again(ctx context.Context) {
 	}
 }
 
-// expire says anew what only time has changed.
-func (c *Controller) expire(ctx context.Context) {
+// tellAgain writes statuses for what neither objects nor the Engine have changed: time, or what the Exposer met with.
+func (c *Controller) tellAgain(ctx context.Context) {
 	if c.wanted != nil {
 		_ = c.writeStatus(ctx)
 	}
@@ -89,6 +100,9 @@ func (c *Controller) settle(ctx context.Context, r dataplane.Result, took time.D
 
 func (c *Controller) writeStatus(ctx context.Context) error {
 	c.result.Now = time.Now()
+	if c.options.Exposer != nil {
+		c.result.Exposures = c.options.Exposer.Exposures()
+	}
 	c.logExpired(c.wanted.graph, c.result.Now)
 	var err error
 	if panicked := protect(func() {

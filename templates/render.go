@@ -290,6 +290,9 @@ func (r *Renderer) port(port model.Port) portView {
 
 // listen is the address that HAProxy binds, in its own form for IPv6.
 func listen(port model.Port) string {
+	if port.OnlyIPv6 {
+		return fmt.Sprintf("[%s]:%d v6only", port.Address, port.Bind)
+	}
 	if port.Address.Is6() {
 		return fmt.Sprintf("[%s]:%d", port.Address, port.Bind)
 	}

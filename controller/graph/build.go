@@ -24,6 +24,9 @@ type Options struct {
 	DefaultAddress netip.Addr
 	// PortOffset is added to every listener's port to give the port that is bound.
 	PortOffset int
+	// Pod is set where all Gateways share a pod, each port of each with a container port of its own; DefaultAddress and
+	// PortOffset then have no meaning.
+	Pod *Pod
 }
 
 // Builder makes Graphs and remembers the last one, so that a Build costs what changed. It is used by one goroutine at a
@@ -136,12 +139,13 @@ func (b *Builder) buildGateways(snapshot cluster.Snapshot, grantsChanged bool) [
 		b.classes = newClasses(snapshot.GatewayClasses, b.options.ControllerName, b.classes)
 	}
 	gatewaysChanged := len(diff(b.last.Gateways, snapshot.Gateways))+len(diff(b.last.ListenerSets, snapshot.ListenerSets)) > 0
-	if !classesChanged && !gatewaysChanged && !grantsChanged && !b.usedChanged(snapshot) {
+	placesChanged := b.options.Pod != nil && b.last.Ports != snapshot.Ports
+	if !classesChanged && !gatewaysChanged && !grantsChanged && !placesChanged && !b.usedChanged(snapshot) {
 		return nil
 	}
 	ours := b.ourGateways(snapshot)
 	build := &gatewayBuild{
-		options: b.options, classes: b.classes, grants: b.grants, secrets: snapshot.Secrets, certificates: b.certificates,
+		options: b.options, ports: snapshot.Ports, classes: b.classes, grants: b.grants, secrets: snapshot.Secrets, certificates: b.certificates,
 		namespaces: namespaces{snapshot.Namespaces}, sets: b.ourSets(snapshot, ours), usedNamespaces: make(map[string]bool),
 		usedSecrets: make(map[types.NamespacedName]*corev1.Secret),
 		authorities: authorityReader{authorities: b.authorities, grants: b.grants, configMaps: snapshot.ConfigMaps,

@@ -15,7 +15,9 @@ import (
 
 // gatewayBuild is what Gateways are read against.
 type gatewayBuild struct {
-	options      Options
+	options Options
+	// ports are those of the pod that all Gateways share, if they do.
+	ports        *cluster.PortTable
 	classes      classes
 	grants       grants
 	secrets      cluster.Objects[*corev1.Secret]
@@ -54,7 +56,9 @@ func (b *gatewayBuild) build(sources []*gatewayv1.Gateway) ([]*Gateway, []*Liste
 	for i, source := range sources {
 		drafts[i] = b.newGateway(source)
 	}
-	claimAddresses(drafts)
+	if b.options.Pod == nil {
+		claimAddresses(drafts)
+	}
 	nodes := make([]*Gateway, len(drafts))
 	var sets []*ListenerSet
 	for i, draft := range drafts {
@@ -71,7 +75,7 @@ func (b *gatewayBuild) newGateway(source *gatewayv1.Gateway) *gatewayDraft {
 	draft := &gatewayDraft{node: &Gateway{Source: source}}
 	draft.readClass(b.classes.byName[string(source.Spec.GatewayClassName)])
 	draft.readInfrastructure()
-	draft.readAddresses(b.options.DefaultAddress)
+	b.readAddresses(draft)
 	b.readFrontendTLS(draft)
 	b.readListeners(draft)
 	b.readSets(draft)
@@ -148,7 +152,8 @@ func (d *gatewayDraft) accepts() bool { return !d.refused.any() && servedOf(d.li
 
 // finish decides what is served and writes the conditions.
 func (d *gatewayDraft) finish() {
-	d.node.Valid = d.accepts() && !d.unusable.any()
+	d.node.Accepted = d.accepts()
+	d.node.Valid = d.node.Accepted && !d.unusable.any() && d.placed()
 	for _, listener := range d.listeners {
 		d.finishListener(listener)
 	}
@@ -160,6 +165,7 @@ func (d *gatewayDraft) finish() {
 
 func (d *gatewayDraft) finishListener(listener *listenerDraft) {
 	generation := listener.node.Generation()
+	listener.node.Accepted = !listener.refused.any()
 	var why problem[gatewayv1.ListenerConditionReason]
 	switch {
 	case !listener.served():
@@ -170,6 +176,8 @@ func (d *gatewayDraft) finishListener(listener *listenerDraft) {
 	case d.unusable.any():
 		// The listener is right, and is served as soon as the address is free.
 		why = problem[gatewayv1.ListenerConditionReason]{gatewayv1.ListenerReasonPending, d.unusable.text()}
+	case !listener.placed():
+		why = problem[gatewayv1.ListenerConditionReason]{gatewayv1.ListenerReasonPending, listener.whyUnplaced()}
 	default:
 		listener.node.Valid = true
 		listener.node.Conditions = listener.conditions(generation, nil)
@@ -189,6 +197,8 @@ func (d *gatewayDraft) conditions(served int) []metav1.Condition {
 		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonAddressNotUsable, d.unusable.text()))
 	case served == 0:
 		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid, "no listener is valid."))
+	case !d.placed():
+		all = append(all, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonPending, d.whyUnplaced()))
 	}
 	if fallback := d.insecureFields(); len(fallback) > 0 {
 		all = append(all, conditions.GatewayInsecureFrontendValidation(generation, strings.Join(fallback, ", ")+

@@ -7,8 +7,19 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// readAddresses takes the addresses that spec.addresses asks for, or the default.
-func (d *gatewayDraft) readAddresses(fallback netip.Addr) {
+// readAddresses takes the addresses that spec.addresses asks for, or the default. In a pod all are bound alike: what is asked
+// for is for the Gateway's Service to have.
+func (b *gatewayBuild) readAddresses(d *gatewayDraft) {
+	if b.options.Pod == nil {
+		d.requestAddresses(b.options.DefaultAddress)
+		return
+	}
+	d.requestAddresses(netip.Addr{})
+	d.node.Requested = slices.DeleteFunc(d.node.Addresses, func(a netip.Addr) bool { return !a.IsValid() })
+	d.node.Addresses = b.options.Pod.Addresses
+}
+
+func (d *gatewayDraft) requestAddresses(fallback netip.Addr) {
 	requested := d.node.Source.Spec.Addresses
 	if len(requested) > 16 {
 		d.refused.add(gatewayv1.GatewayReasonInvalid, "spec.addresses must not have more than 16 entries")

@@ -70,10 +70,14 @@ type Gateway struct {
 	Listeners []*Listener
 	// Sets are the ListenerSets that it allows, in order of precedence.
 	Sets []*ListenerSet
-	// Addresses are those requested that can be used, or the default's.
+	// Addresses are bound: those requested that can be used, or the default's; in a pod those of its families.
 	Addresses []netip.Addr
+	// Requested are the addresses that the Gateway's Service must have, for Gateways that share a pod.
+	Requested []netip.Addr
 	// ClientCertificate is shown to backends that ask for one; nil if there is none, or it cannot be used.
 	ClientCertificate *Certificate
+	// Accepted Gateways have a listener that can be served, and nothing that must not be.
+	Accepted bool
 	// Valid Gateways are programmed: at least one listener is, and it owns its addresses and ports.
 	Valid bool
 	// Conditions without Programmed of a valid Gateway, which only applying can tell.
@@ -120,13 +124,16 @@ type Listener struct {
 	Name   string
 	// Hostname in lower case; "" takes every one.
 	Hostname string
-	// Port as specified, Bind as HAProxy binds it (with the port offset).
+	// Port as specified, 0 if that is none. Bind as HAProxy binds it: with the port offset, or in a pod the container port that
+	// the Gateway's port has; 0 for none yet.
 	Port, Bind uint16
 	// TLS listeners terminate with Certificates, at least one if Valid.
 	TLS          bool
 	Certificates []*Certificate
 	// Clients says which certificates clients must show; nil asks for none. It is the same for all TLS listeners of a port.
 	Clients *ClientValidation
+	// Accepted listeners may have a port, also while they are not Valid (their certificate is missing).
+	Accepted bool
 	// Valid listeners are programmed. Routes attach to invalid ones too (they count) but are not served there.
 	Valid          bool
 	SupportedKinds []gatewayv1.RouteGroupKind

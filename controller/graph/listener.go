@@ -40,7 +40,7 @@ func (b *gatewayBuild) newListener(gateway *gatewayDraft, set *setDraft, source 
 		draft.refuse("name", "%q %s", node.Name, wrong)
 	}
 	draft.readHostname()
-	draft.readPort(b.options.PortOffset)
+	b.readPort(draft)
 	draft.readAllowedRoutes()
 	if draft.readProtocol() {
 		draft.readKinds()
@@ -70,7 +70,7 @@ func (d *listenerDraft) readHostname() {
 	d.node.Hostname = strings.ToLower(hostname)
 }
 
-func (d *listenerDraft) readPort(offset int) {
+func (b *gatewayBuild) readPort(d *listenerDraft) {
 	port := int(d.node.Source.Port)
 	if port < 1 || port > 65535 {
 		d.refuse("port", "%d must be from 1 to 65535", port)
@@ -78,6 +78,11 @@ func (d *listenerDraft) readPort(offset int) {
 		return
 	}
 	d.node.Port = uint16(port)
+	if b.options.Pod != nil {
+		d.node.Bind = b.ports.Port(d.node.Holder())
+		return
+	}
+	offset := b.options.PortOffset
 	bind := port + offset
 	if bind < 1 || bind > 65535 {
 		d.refused.add(gatewayv1.ListenerReasonPortUnavailable,

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"reflect"
 	"slices"
@@ -8,14 +10,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubevalidation "k8s.io/apimachinery/pkg/util/validation"
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
-// LabelXBackend names the XBackend of its namespace that an EndpointSlice belongs to, besides the Pods that are selected.
+// LabelXBackend names the XBackend of its namespace that an EndpointSlice belongs to, besides the Pods that are selected. Its
+// value is the LabelValue of the XBackend's name.
 const LabelXBackend = "limpet.dev/xbackend"
+
+// LabelValue is a name as the value of a label, which has at most 63 characters: the end of a longer one gives way to a hash.
+func LabelValue(name string) string {
+	if len(name) <= kubevalidation.LabelValueMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	hash := hex.EncodeToString(sum[:5])
+	return name[:kubevalidation.LabelValueMaxLength-len(hash)-1] + "-" + hash
+}
 
 // xbackend is one XBackend as a Graph knows it. It is never changed.
 type xbackend struct {
@@ -37,7 +51,7 @@ type xbackends struct {
 	// byObject leads from a ConfigMap or Secret to those that refer to it, whether it exists or not.
 	byObject    map[objectKey]map[types.NamespacedName]bool
 	authorities *authorities
-	// slices are those that name an XBackend, by the XBackend, whether it exists or not.
+	// slices are those that name an XBackend, by its namespace and label, whether it exists or not.
 	slices map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice
 }
 
@@ -184,14 +198,27 @@ func (x *xbackends) updateSlices(changes []change[*discoveryv1.EndpointSlice], d
 			if len(x.slices[owner]) == 0 {
 				delete(x.slices, owner)
 			}
-			dirty[owner] = true
+			x.markLabelled(owner, dirty)
 		}
 		if owner, found := xbackendOf(c.new); found {
 			if x.slices[owner] == nil {
 				x.slices[owner] = make(map[string]*discoveryv1.EndpointSlice)
 			}
 			x.slices[owner][c.new.Name] = c.new
-			dirty[owner] = true
+			x.markLabelled(owner, dirty)
+		}
+	}
+}
+
+// markLabelled marks the XBackends that slices with this label belong to.
+func (x *xbackends) markLabelled(label types.NamespacedName, dirty map[types.NamespacedName]bool) {
+	dirty[label] = true
+	if len(label.Name) < kubevalidation.LabelValueMaxLength {
+		return
+	}
+	for name := range x.byNamespace[label.Namespace] {
+		if LabelValue(name) == label.Name {
+			dirty[types.NamespacedName{Namespace: label.Namespace, Name: name}] = true
 		}
 	}
 }
@@ -232,7 +259,7 @@ func (x *xbackends) backend(name types.NamespacedName, parts *xbackendParts) *Ba
 	}
 	backend.External = settings.external
 	if settings.external == "" {
-		backend.Endpoints = parts.endpoints(x.slices[name])
+		backend.Endpoints = parts.endpoints(x.slices[types.NamespacedName{Namespace: name.Namespace, Name: LabelValue(name.Name)}])
 	}
 	return backend
 }

@@ -56,6 +56,8 @@ type Port struct {
 	ID      string
 	Owner   Owner
 	Address netip.Addr
+	// OnlyIPv6 keeps the address :: from taking IPv4 too.
+	OnlyIPv6 bool
 	// Bind is the port that HAProxy binds, Public the one that clients know (the listener's).
 	Bind, Public uint16
 	// Servers are the TLS servers that share the port, told apart by SNI; a port without any speaks plain HTTP.

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/limpet-gateway/limpet/controller/expose"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
@@ -17,6 +19,8 @@ type Result struct {
 	Running *graph.Graph
 	// LeftOut says what of an object HAProxy does not serve although the Graph says so, and why, by owner.
 	LeftOut map[model.Owner]string
+	// Exposures are what the cluster gives the Gateways so that clients arrive; nil where HAProxy binds their own addresses.
+	Exposures map[types.NamespacedName]expose.Exposure
 	// Problem says why HAProxy does not serve the latest Graph; "" if it does.
 	Problem string
 	// Features are what our classes publish. They stay the same.

@@ -10,6 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/limpet-gateway/limpet/controller/conditions"
+	"github.com/limpet-gateway/limpet/controller/expose"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
@@ -24,11 +25,17 @@ type gatewayInput struct {
 	listeners []listenerInput
 	// addresses are those at which something of the Gateway is served.
 	addresses []netip.Addr
+	// exposure is what the cluster gives it; nil where HAProxy binds the Gateway's own addresses.
+	exposure *expose.Exposure
 }
 
 func (i gatewayInput) equal(o gatewayInput) bool {
 	return i.running == o.running && i.problem == o.problem && i.leftOut == o.leftOut &&
-		slices.Equal(i.listeners, o.listeners) && slices.Equal(i.addresses, o.addresses)
+		slices.Equal(i.listeners, o.listeners) && slices.Equal(i.addresses, o.addresses) && sameExposure(i.exposure, o.exposure)
+}
+
+func sameExposure(a, b *expose.Exposure) bool {
+	return a == b || a != nil && b != nil && a.Equal(*b)
 }
 
 func gatewayInputOf(g *graph.Graph, gateway *graph.Gateway, r Result) gatewayInput {
@@ -43,6 +50,10 @@ func gatewayInputOf(g *graph.Graph, gateway *graph.Gateway, r Result) gatewayInp
 		input.listeners = append(input.listeners, listenerInputOf(g, listener, r))
 	}
 	input.addresses = servedAddresses(gateway, input.running, r)
+	if r.Exposures != nil {
+		exposure := r.Exposures[gateway.Key()]
+		input.exposure = &exposure
+	}
 	return input
 }
 
@@ -78,7 +89,10 @@ func gatewayUpdate(gateway *graph.Gateway, input gatewayInput) *Update {
 	state := &gatewayv1.GatewayStatus{
 		Conditions: gatewayConditions(gateway, input), Listeners: []gatewayv1.ListenerStatus{}, AttachedListenerSets: attachedSets(gateway),
 	}
-	if gateway.Valid {
+	switch {
+	case input.exposure != nil && gateway.Accepted:
+		state.Addresses = input.exposure.Addresses
+	case input.exposure == nil && gateway.Valid:
 		state.Addresses = addresses(input.addresses)
 	}
 	for i, listener := range gateway.Listeners {
@@ -122,10 +136,13 @@ func addresses(bound []netip.Addr) []gatewayv1.GatewayStatusAddress {
 // served, also when a listener is not, which then says so itself; but not while an address that it asks for is unusable.
 func gatewayConditions(gateway *graph.Gateway, input gatewayInput) []metav1.Condition {
 	list := slices.Clone(gateway.Conditions)
+	generation := gateway.Source.Generation
+	if gateway.Accepted && input.exposure != nil && input.exposure.Reason != "" {
+		return withCondition(list, conditions.GatewayNotProgrammed(generation, input.exposure.Reason, input.exposure.Problem))
+	}
 	if !gateway.Valid {
 		return list
 	}
-	generation := gateway.Source.Generation
 	switch {
 	case !input.running:
 		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonPending, pending(input.problem)))

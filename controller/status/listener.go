@@ -103,6 +103,9 @@ func listenerConditions(listener *graph.Listener, of gatewayInput, input listene
 		why = refused(of.leftOut)
 	}
 	switch {
+	case of.exposure != nil && of.exposure.Reason != "":
+		return withCondition(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonPending,
+			"clients do not reach the Gateway: "+of.exposure.Problem))
 	case !of.running:
 		return withCondition(list, conditions.ListenerNotProgrammed(generation, gatewayv1.ListenerReasonPending, pending(of.problem)))
 	case why != "":

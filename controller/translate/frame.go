@@ -87,7 +87,7 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 		ports = append(ports, model.Port{
 			ID:      portID(gateway.Key(), address.String(), p.number),
 			Owner:   portOwner(gateway.Key(), address, p.listeners[0].Bind),
-			Address: address,
+			Address: address, OnlyIPv6: onlyIPv6(gateway, address),
 			Bind:    p.listeners[0].Bind,
 			Public:  p.number,
 			Servers: p.servers(address),
@@ -95,6 +95,11 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 		})
 	}
 	return ports
+}
+
+// onlyIPv6 leaves IPv4 to the other one of two unspecified addresses.
+func onlyIPv6(gateway *graph.Gateway, address netip.Addr) bool {
+	return address == netip.IPv6Unspecified() && slices.Contains(gateway.Addresses, netip.IPv4Unspecified())
 }
 
 func (p gatewayPort) servers(address netip.Addr) []model.TLSServer {

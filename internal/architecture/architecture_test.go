@@ -58,9 +58,10 @@ var rules = []rule{
 		own:      []string{"api", "controller/graph", "controller/conditions", "controller/model"},
 		not:      [][]string{clients, world},
 	},
+	{packages: "controller/expose", own: []string{"api", "controller/cluster", "controller/graph"}, not: [][]string{world}},
 	{
 		packages: "controller/status",
-		own:      []string{"api", "controller/graph", "controller/conditions", "controller/model", "controller/cluster"},
+		own:      []string{"api", "controller/expose", "controller/graph", "controller/conditions", "controller/model", "controller/cluster"},
 		not: [][]string{
 			{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest", "k8s.io/client-go/dynamic", "k8s.io/client-go/tools"},
 			{"sigs.k8s.io/controller-runtime"}, runs,
