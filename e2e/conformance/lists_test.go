@@ -14,8 +14,6 @@ import (
 
 // Why a test of the suite is not run here.
 const (
-	tlsRoutes = "TLSRoute is not served yet"
-	tcpRoutes = "TCPRoute is not served yet"
 	udpRoutes = "HAProxy does not forward UDP"
 	foreign   = "`serve` is alone with the objects: preserving what others wrote to a status is up to whom writes to an API server"
 	meshes    = "Limpet is no mesh"
@@ -39,10 +37,6 @@ func init() {
 			switch feature {
 			case features.SupportMesh:
 				outOfScope[test.ShortName] = meshes
-			case features.SupportTLSRoute:
-				outOfScope[test.ShortName] = tlsRoutes
-			case features.SupportTCPRoute:
-				outOfScope[test.ShortName] = tcpRoutes
 			case features.SupportUDPRoute:
 				outOfScope[test.ShortName] = udpRoutes
 			}

@@ -31,8 +31,8 @@ type pod struct {
 	// tls is what the pod speaks TLS with, http2 that it speaks HTTP/2 alone.
 	tls   *tls.Config
 	http2 bool
-	// grpc pods answer calls instead of requests.
-	grpc bool
+	// grpc pods answer calls instead of requests, raw ones speak no HTTP.
+	grpc, raw bool
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -78,6 +78,11 @@ func (p *pod) start(t testing.TB) {
 	}
 	if p.grpc {
 		p.keep(p.serveCalls(listener))
+		return
+	}
+	if p.raw {
+		p.keep(listener)
+		go p.serveRaw(listener)
 		return
 	}
 	server := &http.Server{

@@ -18,6 +18,8 @@ type service struct {
 	appProtocol string
 	tls         *tls.Config
 	http2, grpc bool
+	// raw pods speak no HTTP, but say who they are as soon as somebody connects.
+	raw bool
 }
 
 // manifest is the Service with its EndpointSlices.
@@ -85,7 +87,7 @@ func (w *World) addPod(t testing.TB, s *service) *pod {
 	s.made++
 	w.addresses++
 	p := newPod(s.name, fmt.Sprintf("%s-%d", s.name, s.made), w.block.address(9+w.addresses))
-	p.tls, p.http2, p.grpc = s.tls, s.http2, s.grpc
+	p.tls, p.http2, p.grpc, p.raw = s.tls, s.http2, s.grpc, s.raw
 	p.start(t)
 	w.t.Cleanup(p.stop)
 	s.pods = append(s.pods, p)
