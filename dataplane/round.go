@@ -189,11 +189,11 @@ func (d *driver) renderPlaced() error {
 
 // place gives every backend a slot.
 func (d *driver) place() {
-	added, removed := map[string]model.Retry{}, []string(nil)
+	added, removed := map[string]model.Profile{}, []string(nil)
 	if d.placed.Len() == 0 {
 		// After a start, what is placed is known from the files alone.
 		for _, e := range d.placement.Slots() {
-			if backend, stays := d.config.Backends.Get(e.Key); !stays || backend.Retry != d.placement.Profile(e.Value) {
+			if backend, stays := d.config.Backends.Get(e.Key); !stays || backend.Profile() != d.placement.Profile(e.Value) {
 				removed = append(removed, e.Key)
 			}
 		}
@@ -201,11 +201,11 @@ func (d *driver) place() {
 	for change := range d.config.Backends.Diff(d.placed) {
 		switch {
 		case !change.HadOld:
-			added[change.Key] = change.New.Retry
+			added[change.Key] = change.New.Profile()
 		case !change.HasNew:
 			removed = append(removed, change.Key)
-		case change.Old.Retry != change.New.Retry:
-			removed, added[change.Key] = append(removed, change.Key), change.New.Retry
+		case change.Old.Profile() != change.New.Profile():
+			removed, added[change.Key] = append(removed, change.Key), change.New.Profile()
 		}
 	}
 	d.placed = d.config.Backends

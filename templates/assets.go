@@ -22,6 +22,9 @@ func (r *Renderer) assets(in frameInput) (table.Table[files.Asset], error) {
 	edit.Set(KeysFile, files.Asset{Text: w.run("keys", r.settings.SignKeys), Secret: true})
 	for _, port := range in.frame.Ports {
 		for _, server := range port.Servers {
+			if server.Mode == model.Passthrough {
+				continue
+			}
 			var list strings.Builder
 			for _, certificate := range server.Certificates {
 				list.WriteString(certificateFile(certificate) + "\n")

@@ -308,7 +308,7 @@ local function draw(txn, how, rule)
 end
 
 -- rule does what a rule's record names: "draw;<rule>" or "keep;<rule>", then "redirect;<filters>".
-core.register_action("rule", { "http-req" }, function(txn)
+core.register_action("rule", { "http-req", "tcp-req" }, function(txn)
   local how, rule = (txn:get_var("txn.record") or ""):match("^(%a+);(.*)$")
   if how == "draw" or how == "keep" then draw(txn, how, rule) end
   local answer = (txn:get_var("txn.record") or ""):match("^redirect;(.*)$")

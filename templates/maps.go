@@ -260,10 +260,14 @@ func orNothing(s string) string {
 	return s
 }
 
-// sniEntries leads from a port and a server name to the listener that answers for it.
+// sniEntries leads from a port and a server name to the listener that answers for it. Ports at layer 4 ask hosts.map, which knows
+// more: where a connection goes.
 func sniEntries(frame model.Frame) table.Table[files.Entry] {
 	edit := table.Table[files.Entry]{}.Edit()
 	for _, port := range frame.Ports {
+		if port.Layer4() {
+			continue
+		}
 		for _, server := range port.Servers {
 			hostname := server.Hostname
 			if hostname == "" {

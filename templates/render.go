@@ -186,7 +186,8 @@ type portView struct {
 	Public    uint16
 	Labels    []int
 	DeepLabel int
-	Servers   []serverView
+	// Servers are all that have an internal hop: HTTPS and Decrypting.
+	Servers, HTTPS, Decrypting []serverView
 	// Verify is what the binds say about certificates of clients.
 	Verify string
 }
@@ -216,13 +217,20 @@ func (r *Renderer) socket(name string) string {
 	return fmt.Sprintf("abns@limpet-%s-%s", r.settings.Instance, name)
 }
 
-type serverView struct{ ID, Internal, List string }
+type serverView struct {
+	ID, Internal, List string
+	Owner              model.Owner
+	// Layer4 servers decrypt what is then forwarded.
+	Layer4 bool
+}
 
 func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 	w := &sectionWriter{templates: r.templates}
 	w.add("global", "", globalView{r.settings, slices.ContainsFunc(in.frame.Ports, func(p model.Port) bool { return p.Clients != nil })})
 	w.add("defaults", "", nil)
 	w.add("routing", "", r.routing(in))
+	w.add("forward", "", r.routing(in))
+	w.add("stream", "", r.routing(in))
 	if in.resolvers {
 		w.add("resolvers", "", nil)
 	}
@@ -238,17 +246,7 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 		}
 	}
 	for _, port := range in.frame.Ports {
-		view := r.port(port)
-		if !port.TLS() {
-			w.add("port", port.Owner, view)
-			continue
-		}
-		w.add("tlsport", port.Owner, view)
-		for i, server := range view.Servers {
-			w.add("tlsserver", port.Servers[i].Owner, server)
-		}
-		w.add("https", port.Owner, view)
-		w.own(port.Servers)
+		w.port(port, r.port(port))
 	}
 	for _, slot := range in.slots {
 		w.slot(slot.view())
@@ -279,11 +277,18 @@ func (r *Renderer) port(port model.Port) portView {
 		}
 	}
 	for _, server := range port.Servers {
-		view.Servers = append(view.Servers, serverView{
-			ID:       server.ID,
-			Internal: r.socket(server.ID),
-			List:     listFile(server),
-		})
+		if server.Mode == model.Passthrough {
+			continue
+		}
+		shown := serverView{
+			ID: server.ID, Internal: r.socket(server.ID), List: listFile(server), Owner: server.Owner, Layer4: server.Layer4(),
+		}
+		view.Servers = append(view.Servers, shown)
+		if shown.Layer4 {
+			view.Decrypting = append(view.Decrypting, shown)
+		} else {
+			view.HTTPS = append(view.HTTPS, shown)
+		}
 	}
 	return view
 }
@@ -318,8 +323,33 @@ func (w *sectionWriter) add(name string, owner model.Owner, input any) {
 	w.sections = append(w.sections, section)
 }
 
+// port adds the sections of a port, by what is spoken there.
+func (w *sectionWriter) port(port model.Port, view portView) {
+	switch {
+	case port.TCP:
+		w.add("tcpport", port.Owner, view)
+	case !port.TLS():
+		w.add("port", port.Owner, view)
+	case port.Layer4():
+		w.add("mixedport", port.Owner, view)
+	default:
+		w.add("tlsport", port.Owner, view)
+	}
+	for _, server := range view.Servers {
+		w.add("tlsserver", server.Owner, server)
+	}
+	if len(view.HTTPS) > 0 {
+		w.add("https", port.Owner, view)
+		w.own(view.HTTPS)
+	}
+	if len(view.Decrypting) > 0 {
+		w.add("decrypted", port.Owner, view)
+		w.own(view.Decrypting)
+	}
+}
+
 // own gives each bind line of the section that was added last to its server: one that is refused goes alone.
-func (w *sectionWriter) own(servers []model.TLSServer) {
+func (w *sectionWriter) own(servers []serverView) {
 	section := &w.sections[len(w.sections)-1]
 	number := 0
 	for line := range strings.Lines(section.Text) {

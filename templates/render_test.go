@@ -57,11 +57,11 @@ func TestARendererThatRemembersRendersWhatAFreshOneRenders(t *testing.T) {
 
 // placed keeps the placement in step with the backends.
 func placed(place placement.Placement, now, before table.Table[*model.Backend]) placement.Placement {
-	added, removed := map[string]model.Retry{}, []string(nil)
+	added, removed := map[string]model.Profile{}, []string(nil)
 	for change := range now.Diff(before) {
 		switch {
 		case !change.HadOld:
-			added[change.Key] = change.New.Retry
+			added[change.Key] = change.New.Profile()
 		case !change.HasNew:
 			removed = append(removed, change.Key)
 		}

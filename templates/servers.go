@@ -51,7 +51,10 @@ func server(slot string, backend *model.Backend, endpoint model.Endpoint) files.
 // serverOptions says how a backend is spoken to.
 func serverOptions(backend *model.Backend) string {
 	words := clearOptions(backend)
-	if tls := backend.TLS; tls != nil {
+	switch tls := backend.TLS; {
+	case tls != nil && backend.TCP:
+		words = tlsOptions(tls)
+	case tls != nil:
 		words = tlsOptions(tls) + " alpn " + protocol(backend) + words
 	}
 	return strings.TrimSpace(words)

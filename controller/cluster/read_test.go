@@ -58,7 +58,7 @@ items:
 `,
 		"nested/deep/c.json": `{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
 	"metadata": {"name": "r", "namespace": "shop", "annotations": {"face": "\ud83d\ude00"}}, "spec": {}}
-{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "TCPRoute", "metadata": {"name": "g"}, "spec": {"any": [1, 2.5, true, null]}}`,
+{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "UDPRoute", "metadata": {"name": "g"}, "spec": {"any": [1, 2.5, true, null]}}`,
 		"not-read.txt":       "{",
 		".hidden.yaml":       "{",
 		"backup.yaml~":       "{",
@@ -91,7 +91,7 @@ items:
 	if route, ok := s.HTTPRoutes.Get("shop", "r"); !ok || route.Annotations["face"] != "😀" {
 		t.Errorf("route: %+v", route)
 	}
-	if len(s.Others) != 1 || s.Others[0].GetKind() != "TCPRoute" || s.Others[0].GetNamespace() != "default" || s.Others[0].GetGeneration() != 1 {
+	if len(s.Others) != 1 || s.Others[0].GetKind() != "UDPRoute" || s.Others[0].GetNamespace() != "default" || s.Others[0].GetGeneration() != 1 {
 		t.Errorf("others: %v", s.Others)
 	}
 }

@@ -24,6 +24,8 @@ type Snapshot struct {
 	ListenerSets    Objects[*gatewayv1.ListenerSet]
 	HTTPRoutes      Objects[*gatewayv1.HTTPRoute]
 	GRPCRoutes      Objects[*gatewayv1.GRPCRoute]
+	TLSRoutes       Objects[*gatewayv1.TLSRoute]
+	TCPRoutes       Objects[*gatewayv1.TCPRoute]
 	ReferenceGrants Objects[*gatewayv1beta1.ReferenceGrant]
 	Namespaces      Objects[*corev1.Namespace]
 	Services        Objects[*corev1.Service]

@@ -102,9 +102,7 @@ func (s *service) read(port int32) *Backend {
 	backend := &Backend{Key: BackendKey{kindService, s.source.Namespace, s.source.Name, port}, HTTP2: speaksHTTP2(servicePort)}
 	if policy := s.policy(servicePort.Name); policy != nil {
 		backend.TLS = policy.tls
-		if policy.tls == nil {
-			return backend // GEP-1897: never plain text. Without an endpoint the answer is 503.
-		}
+		backend.Untrusted = policy.tls == nil // GEP-1897: never plain text. Without an endpoint the answer is 503.
 	}
 	backend.Endpoints = readEndpoints(s.slices, servicePort.Name)
 	return backend

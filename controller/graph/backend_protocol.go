@@ -29,6 +29,9 @@ func protocolOf(port *corev1.ServicePort) string {
 
 // checkProtocol says why a kind of route cannot speak to a port of that appProtocol; tls says that a BackendTLSPolicy targets it.
 func checkProtocol(route, protocol string, tls bool) string {
+	if layer4(route) {
+		return "" // bytes are forwarded, whatever they mean
+	}
 	if route == KindGRPCRoute && slices.Contains(notGRPC, protocol) {
 		return "cannot carry gRPC: use kubernetes.io/h2c, grpc or none, or https with a BackendTLSPolicy"
 	}

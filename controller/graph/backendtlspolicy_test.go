@@ -57,7 +57,7 @@ func (g *Graph) reportedMessages() string {
 
 func showTLS(backend *Backend) string {
 	switch {
-	case backend.TLS == nil && len(backend.Endpoints) == 0:
+	case backend.Untrusted && backend.TLS == nil:
 		return "refused"
 	case backend.TLS == nil:
 		return "plain"

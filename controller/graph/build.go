@@ -97,6 +97,12 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 	for _, c := range diff(b.last.GRPCRoutes, snapshot.GRPCRoutes) {
 		routeChanges[objectKey{KindGRPCRoute, c.key().Namespace, c.key().Name}] = grpcSource(c.new)
 	}
+	for _, c := range diff(b.last.TLSRoutes, snapshot.TLSRoutes) {
+		routeChanges[objectKey{KindTLSRoute, c.key().Namespace, c.key().Name}] = tlsSource(c.new)
+	}
+	for _, c := range diff(b.last.TCPRoutes, snapshot.TCPRoutes) {
+		routeChanges[objectKey{KindTCPRoute, c.key().Namespace, c.key().Name}] = tcpSource(c.new)
+	}
 	b.routes.update(b.routeInput(snapshot), routeChanges, changed)
 	if othersChanged || len(changed) > 0 || len(routeChanges) > 0 {
 		b.others.read(&otherInput{gateways: b.byName, sets: b.setsByName, routes: b.routes})

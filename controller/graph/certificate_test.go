@@ -242,8 +242,8 @@ func TestCertificatesOfAListener(t *testing.T) {
 			if got := names(node.Certificates, func(c *Certificate) string { return c.Secret.String() }); got != test.served {
 				t.Errorf("served %q, want %q", got, test.served)
 			}
-			if !node.TLS || node.Valid != (test.served != "") {
-				t.Errorf("TLS %v, valid %v", node.TLS, node.Valid)
+			if !node.Protocol.TLS() || node.Valid != (test.served != "") {
+				t.Errorf("TLS %v, valid %v", node.Protocol.TLS(), node.Valid)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func check(t *testing.T, g *Graph) {
 		checkConditions(t, gateway.Conditions)
 		for _, listener := range gateway.Listeners {
 			checkConditions(t, listener.Conditions)
-			if listener.Valid && (!gateway.Valid || listener.Bind == 0 || listener.TLS && len(listener.Certificates) == 0) {
+			if listener.Valid && (!gateway.Valid || listener.Bind == 0 || listener.Protocol.Terminates() && len(listener.Certificates) == 0) {
 				t.Errorf("a listener is valid without reason: %+v", listener)
 			}
 		}

@@ -61,9 +61,9 @@ func TestGateways(t *testing.T) {
 			httpListener + "\n  tls: {frontend: {default: {}, perPort: [{port: 443, tls: {}}, {port: 443, tls: {}}]}}",
 			"Accepted=False/Invalid " + refused, []string{"spec.tls.frontend.perPort[1]"}},
 		{"with some listeners not valid it is accepted for the others",
-			"listeners: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 81, protocol: TCP}]",
+			"listeners: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 81, protocol: UDP}]",
 			"Accepted=True/ListenersNotValid ResolvedRefs=True/ResolvedRefs", []string{`"b" (UnsupportedProtocol); accepted: "a"`}},
-		{"with no listener valid it is not accepted", "listeners: [{name: b, port: 81, protocol: TCP}]",
+		{"with no listener valid it is not accepted", "listeners: [{name: b, port: 81, protocol: UDP}]",
 			"Accepted=False/ListenersNotValid " + refused, nil},
 		{"a listener whose references are not resolved shows in the Gateway's",
 			"listeners: [{name: a, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}]",
@@ -131,7 +131,7 @@ func TestTheOlderGatewayHasTheAddress(t *testing.T) {
 			"listeners: [{name: s, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: none}]}}, {name: h, port: 80, protocol: HTTP}]") +
 			gatewayWith("b", "listeners: [{name: http, port: 443, protocol: HTTP}]"), "a", "b"},
 		{"a listener that is not accepted holds no address", gatewayWith("a",
-			"listeners: [{name: s, port: 443, protocol: TCP}, {name: h, port: 80, protocol: HTTP}]") +
+			"listeners: [{name: s, port: 443, protocol: UDP}, {name: h, port: 80, protocol: HTTP}]") +
 			gatewayWith("b", "listeners: [{name: http, port: 443, protocol: HTTP}]"), "b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

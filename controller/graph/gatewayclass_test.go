@@ -55,7 +55,7 @@ kind: HTTPRoute
 metadata: {name: s, namespace: default}
 spec: {}
 ---
-kind: TCPRoute
+kind: UDPRoute
 apiVersion: gateway.networking.k8s.io/v1
 metadata: {name: t, namespace: default}
 spec: {parentRefs: [{name: a}]}
@@ -72,7 +72,7 @@ metadata: {name: t, namespace: default}`)
 		{"Gateway", "default", "b", `no GatewayClass named "missing" exists: add one with controllerName limpet.dev/gateway-controller.`},
 		{"HTTPRoute", "default", "r", "none of its parentRefs leads to a Gateway of ours: Gateway default/a, Service. default/s."},
 		{"HTTPRoute", "default", "s", "it has no parentRefs."},
-		{"TCPRoute", "default", "t", "it has nothing to do with a Gateway of ours; its kind is not served yet."},
+		{"UDPRoute", "default", "t", "it has nothing to do with a Gateway of ours; its kind is not served yet."},
 	}
 	for i, unclaimed := range g.Unclaimed {
 		if *unclaimed != want[i] {

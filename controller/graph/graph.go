@@ -28,8 +28,8 @@ type Graph struct {
 	Gateways []*Gateway
 	// ListenerSets of our Gateways, by Gateway, then oldest first, then by namespace and name.
 	ListenerSets []*ListenerSet
-	// Routes are all HTTPRoutes and GRPCRoutes with at least one parentRef to a Gateway of ours, oldest first, then by namespace and name:
-	// the order in which the specification breaks ties.
+	// Routes are all routes of the kinds that are served with at least one parentRef to a Gateway of ours, oldest first, then by
+	// namespace and name: the order in which the specification breaks ties.
 	Routes []*Route
 	// Reported are the BackendTLSPolicies and XBackends that a Gateway of ours reaches through a route, by kind, namespace and
 	// name.
@@ -127,8 +127,9 @@ type Listener struct {
 	// Port as specified, 0 if that is none. Bind as HAProxy binds it: with the port offset, or in a pod the container port that
 	// the Gateway's port has; 0 for none yet.
 	Port, Bind uint16
-	// TLS listeners terminate with Certificates, at least one if Valid.
-	TLS          bool
+	// Protocol is what the listener takes, "" if Limpet does not serve it.
+	Protocol Protocol
+	// Certificates of a listener that terminates TLS; at least one if Valid.
 	Certificates []*Certificate
 	// Clients says which certificates clients must show; nil asks for none. It is the same for all TLS listeners of a port.
 	Clients *ClientValidation
@@ -141,6 +142,32 @@ type Listener struct {
 	Conditions []metav1.Condition
 
 	allowed allowedNamespaces
+}
+
+// Protocol is what a listener takes.
+type Protocol string
+
+// The protocols that are served. Those of TLS share a port, told apart by the server name.
+const (
+	HTTP           Protocol = "HTTP"
+	HTTPS          Protocol = "HTTPS"
+	TLSTerminate   Protocol = "TLS, terminated"
+	TLSPassthrough Protocol = "TLS, passed through"
+	TCP            Protocol = "TCP"
+)
+
+// TLS says that clients speak TLS.
+func (p Protocol) TLS() bool { return p == HTTPS || p == TLSTerminate || p == TLSPassthrough }
+
+// Terminates says that TLS ends at the listener, which has certificates for it.
+func (p Protocol) Terminates() bool { return p == HTTPS || p == TLSTerminate }
+
+// Layer4 says that connections are forwarded, whatever is spoken in them.
+func (p Protocol) Layer4() bool { return p == TLSTerminate || p == TLSPassthrough || p == TCP }
+
+// SharesPort says whether listeners of two protocols can be on one port, if their hostnames differ.
+func (p Protocol) SharesPort(other Protocol) bool {
+	return p == other && p != TCP || p.TLS() && other.TLS()
 }
 
 // Namespace is that of the object in which the listener stands.
@@ -185,9 +212,9 @@ type Certificate struct {
 	Fingerprint [sha256.Size]byte
 }
 
-// Route is one HTTPRoute or GRPCRoute with a parentRef of ours.
+// Route is one route with a parentRef of ours.
 type Route struct {
-	// Kind is KindHTTPRoute or KindGRPCRoute, and Source an object of that kind.
+	// Kind is one of the kinds of routes, and Source an object of that kind.
 	Kind   string
 	Source metav1.Object
 	// Hostnames are the spec's valid ones in lower case; none stands for every one, unless NoHostname says that the spec has
@@ -201,6 +228,9 @@ type Route struct {
 	// one. XBackends are not here: they say themselves which certificate is shown.
 	TLSBackends []BackendKey
 }
+
+// Layer4 says that the route is for connections, whatever is spoken in them.
+func (r *Route) Layer4() bool { return layer4(r.Kind) }
 
 // Key is the route's namespace and name.
 func (r *Route) Key() types.NamespacedName {
@@ -225,13 +255,13 @@ type RouteParent struct {
 type Rule struct {
 	Index int
 	Name  string
-	// Matches are never empty, unless the rule is Dropped: a rule without one matches the prefix "/".
+	// Matches are never empty, unless the rule is Dropped: a rule without one matches the prefix "/", and so does each at layer 4.
 	Matches []Match
 	// Dropped rules are not served: something in them cannot be honoured, and a condition says what. A Dropped rule has
 	// nothing but those of its Matches that are valid, and what they match is answered with 500: never by a broader rule.
 	Dropped bool
 	Filters Filters
-	// Backends in the spec's order. Empty without Redirect: 500.
+	// Backends in the spec's order. Empty without Redirect: 500, and at layer 4 a closed connection.
 	Backends []BackendRef
 	Session  *Session
 	// RequestTimeout bounds the time until the answer begins, over all attempts, BackendTimeout that of one attempt; 0 is none
@@ -345,7 +375,7 @@ type Redirect struct {
 // BackendRef is one backendRef of a rule.
 type BackendRef struct {
 	Weight int32
-	// Invalid references answer their share with 500.
+	// Invalid references answer their share with 500, or close the connection.
 	Invalid bool
 	Backend BackendKey
 	// Session is an XBackend's own, which goes before the rule's.
@@ -382,6 +412,9 @@ type Backend struct {
 	Key BackendKey
 	// Endpoints in the order of their identity.
 	Endpoints []Endpoint
+	// Untrusted says that TLS is demanded and there is nothing to verify a certificate by: nothing is sent to the endpoints but
+	// what a client has encrypted itself.
+	Untrusted bool
 	// External is the name and port that DNS resolves instead, "" for a backend with endpoints.
 	External string
 	// HTTP2 backends are spoken to in HTTP/2 only.

@@ -67,6 +67,8 @@ type objects struct {
 	sets       []*gatewayv1.ListenerSet
 	routes     []*gatewayv1.HTTPRoute
 	grpc       []*gatewayv1.GRPCRoute
+	tls        []*gatewayv1.TLSRoute
+	tcp        []*gatewayv1.TCPRoute
 	grants     []*gatewayv1beta1.ReferenceGrant
 	namespaces []*corev1.Namespace
 	services   []*corev1.Service
@@ -82,7 +84,8 @@ type objects struct {
 func (o *objects) snapshot() cluster.Snapshot {
 	return cluster.Snapshot{
 		GatewayClasses: cluster.NewObjects(o.classes...), Gateways: cluster.NewObjects(o.gateways...),
-		ListenerSets: cluster.NewObjects(o.sets...), HTTPRoutes: cluster.NewObjects(o.routes...), GRPCRoutes: cluster.NewObjects(o.grpc...), ReferenceGrants: cluster.NewObjects(o.grants...),
+		ListenerSets: cluster.NewObjects(o.sets...), HTTPRoutes: cluster.NewObjects(o.routes...), GRPCRoutes: cluster.NewObjects(o.grpc...),
+		TLSRoutes: cluster.NewObjects(o.tls...), TCPRoutes: cluster.NewObjects(o.tcp...), ReferenceGrants: cluster.NewObjects(o.grants...),
 		Namespaces: cluster.NewObjects(o.namespaces...), Services: cluster.NewObjects(o.services...),
 		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...),
 		ConfigMaps: cluster.NewObjects(o.configMaps...), Policies: cluster.NewObjects(o.policies...),
@@ -107,6 +110,10 @@ func (o *objects) add(document string) error {
 		return decode(document, &o.routes)
 	case "GRPCRoute":
 		return decode(document, &o.grpc)
+	case "TLSRoute":
+		return decode(document, &o.tls)
+	case "TCPRoute":
+		return decode(document, &o.tcp)
 	case "ReferenceGrant":
 		return decode(document, &o.grants)
 	case "Namespace":

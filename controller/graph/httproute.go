@@ -14,7 +14,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
-// routes are all HTTPRoutes and GRPCRoutes. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
+// routes are all routes of the kinds that are served. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
 type routes struct {
 	// shown are those of ours, oldest first; unclaimed the others by name; attached counts accepted routes.
 	shown     []*Route
@@ -162,7 +162,7 @@ func newRoute(
 func plainListener(node *Route) *Listener {
 	for _, parent := range node.Parents {
 		for _, listener := range parent.Listeners {
-			if !listener.TLS {
+			if listener.Protocol == HTTP {
 				return listener
 			}
 		}

@@ -64,6 +64,9 @@ func takeOver(node *Rule, index int, last []*Rule) *Rule {
 
 func (d *ruleDraft) readBackendRefs() {
 	refs := d.source.BackendRefs
+	if len(refs) == 0 && layer4(d.refs.kind) {
+		d.refuse("backendRefs", "must have at least one entry")
+	}
 	if len(refs) > maxBackendRefs {
 		d.refuse("backendRefs", "must not have more than %d entries", maxBackendRefs)
 		return

@@ -13,10 +13,12 @@ import (
 
 // The CRD's limits.
 const (
-	maxHostnames  = 16
-	maxRules      = 16
-	maxMatches    = 128
-	maxParentRefs = 32
+	maxHostnames = 16
+	// A TLSRoute may have many more hostnames, and a route at layer 4 has one rule.
+	maxServerNames = 1024
+	maxRules       = 16
+	maxMatches     = 128
+	maxParentRefs  = 32
 )
 
 // routeRules is what the spec of a route says, whatever its parents are.
@@ -47,7 +49,11 @@ func readRules(in *routeInput, source *routeSource, last []*Rule) *routeRules {
 			source: sources[i].HTTPRouteRule, grpc: sources[i].grpc, refs: &refs, sessions: in.sessions, field: indexed("spec.rules", i),
 		}
 		draft.read(i, result.refused.any())
-		refs.giveSessions(draft.field, draft.node)
+		if layer4(source.kind) {
+			refs.ignoreSessions(draft.node)
+		} else {
+			refs.giveSessions(draft.field, draft.node)
+		}
 		result.dropped = append(result.dropped, draft.problems...)
 		result.rules = append(result.rules, takeOver(draft.node, i, last))
 	}
@@ -61,7 +67,7 @@ func readRules(in *routeInput, source *routeSource, last []*Rule) *routeRules {
 
 // rulesOf reads nothing of a route beyond the limits, which bound what a route can cost.
 func rulesOf(source *routeSource) []ruleSource {
-	if len(source.rules) > maxRules || countMatches(source) > maxMatches {
+	if len(source.rules) > source.mostRules() || countMatches(source) > maxMatches {
 		return nil
 	}
 	return source.rules
@@ -111,13 +117,16 @@ func (r *routeRules) allDropped() bool {
 
 // readSpec checks what concerns the route as a whole, as an API server would: it would refuse all of it.
 func (r *routeRules) readSpec(source *routeSource) {
-	if len(source.rules) == 0 && source.kind == KindHTTPRoute || len(source.rules) > maxRules {
-		r.refuse("spec.rules must have from 1 to %d entries, not %d", maxRules, len(source.rules))
+	if len(source.rules) == 0 && source.kind != KindGRPCRoute || len(source.rules) > source.mostRules() {
+		r.refuse("spec.rules must have from 1 to %d entries, not %d", source.mostRules(), len(source.rules))
 	}
 	if count := countMatches(source); count > maxMatches {
 		r.refuse("spec.rules must not have more than %d matches in all, not %d", maxMatches, count)
 	}
-	r.readHostnames(source.hostnames)
+	if len(source.hostnames) == 0 && source.kind == KindTLSRoute {
+		r.refuse("spec.hostnames must have at least one entry")
+	}
+	r.readHostnames(source.hostnames, source.mostHostnames())
 	r.checkRuleNames(source.rules)
 	if problem := checkParentRefs(source.spec.ParentRefs); problem != "" {
 		r.refuse("spec.parentRefs %s", problem)
@@ -128,10 +137,25 @@ func (r *routeRules) refuse(format string, args ...any) {
 	r.refused.add(gatewayv1.RouteReasonUnsupportedValue, format, args...)
 }
 
-func (r *routeRules) readHostnames(hostnames []gatewayv1.Hostname) {
-	if len(hostnames) > maxHostnames {
-		r.refuse("spec.hostnames must not have more than %d entries", maxHostnames)
-		hostnames = hostnames[:maxHostnames]
+// mostRules and mostHostnames are the CRDs' limits.
+func (s *routeSource) mostRules() int {
+	if layer4(s.kind) {
+		return 1
+	}
+	return maxRules
+}
+
+func (s *routeSource) mostHostnames() int {
+	if s.kind == KindTLSRoute {
+		return maxServerNames
+	}
+	return maxHostnames
+}
+
+func (r *routeRules) readHostnames(hostnames []gatewayv1.Hostname, most int) {
+	if len(hostnames) > most {
+		r.refuse("spec.hostnames must not have more than %d entries", most)
+		hostnames = hostnames[:most]
 	}
 	for i, hostname := range hostnames {
 		if wrong := checkHostname(string(hostname)); wrong != "" {

@@ -45,6 +45,9 @@ func (b *gatewayBuild) newListener(gateway *gatewayDraft, set *setDraft, source 
 	if draft.readProtocol() {
 		draft.readKinds()
 		b.readTLS(draft)
+		if draft.node.Protocol == TCP && draft.node.Hostname != "" {
+			draft.refuse("hostname", "must not be set for protocol TCP, which has none")
+		}
 	}
 	if filters := source.Filters; filters != nil && len(filters.Requests) > 0 {
 		draft.refuse("filters", "filters of listeners are not built yet, and serving without them would be unsafe")
@@ -96,11 +99,19 @@ func (b *gatewayBuild) readPort(d *listenerDraft) {
 func (d *listenerDraft) readProtocol() bool {
 	switch d.node.Source.Protocol {
 	case gatewayv1.HTTPProtocolType:
+		d.node.Protocol = HTTP
 	case gatewayv1.HTTPSProtocolType:
-		d.node.TLS = true
+		d.node.Protocol = HTTPS
+	case gatewayv1.TLSProtocolType:
+		d.node.Protocol = TLSTerminate
+		if tls := d.node.Source.TLS; tls != nil && valueOr(tls.Mode, "") == gatewayv1.TLSModePassthrough {
+			d.node.Protocol = TLSPassthrough
+		}
+	case gatewayv1.TCPProtocolType:
+		d.node.Protocol = TCP
 	default:
 		d.refused.add(gatewayv1.ListenerReasonUnsupportedProtocol,
-			"protocol: %q is not served yet, only HTTP and HTTPS are", d.node.Source.Protocol)
+			"protocol: %q is not served, only HTTP, HTTPS, TLS and TCP are", d.node.Source.Protocol)
 		// A listener that supports no kind says so with an empty list.
 		d.node.SupportedKinds = []gatewayv1.RouteGroupKind{}
 		d.distinguishable = false
@@ -137,7 +148,7 @@ func (d *listenerDraft) conditions(generation int64, unserved *problem[gatewayv1
 
 // served says whether the listener can be served as far as it knows itself.
 func (d *listenerDraft) served() bool {
-	return !d.refused.any() && (!d.node.TLS || len(d.node.Certificates) > 0)
+	return !d.refused.any() && (!d.node.Protocol.Terminates() || len(d.node.Certificates) > 0)
 }
 
 // whyUnserved is the reason and message of Programmed for a listener that is not served.

@@ -26,7 +26,7 @@ func refuseConflicts(drafts []*listenerDraft) {
 func refuseTaken(before, drafts []*listenerDraft) {
 	for _, draft := range drafts {
 		for _, other := range before {
-			if reason := takenOf(draft, other); reason != "" && !other.lost {
+			if reason := conflictOf(draft, other); reason != "" && !other.lost {
 				// Whose listener it is may be a secret to who reads this; what it has is known to whoever can ask the port.
 				draft.conflict.add(reason, "port %d of Gateway %s has another listener, which comes first, with %s",
 					draft.node.Port, draft.node.Gateway.Key(), describe(other))
@@ -55,35 +55,25 @@ func describe(d *listenerDraft) string {
 	return fmt.Sprintf("protocol %s and hostname %q", d.node.Source.Protocol, d.node.Hostname)
 }
 
-// conflictOf says why two listeners are not distinct, if they are not. A port speaks either HTTP or HTTPS.
+// conflictOf says why two listeners are not distinct, if they are not. A port speaks either HTTP or TLS, or is forwarded as it is:
+// to one listener, for nothing tells its connections apart.
 func conflictOf(a, b *listenerDraft) gatewayv1.ListenerConditionReason {
 	switch {
 	case a == b || !a.distinguishable || !b.distinguishable || a.node.Port != b.node.Port:
 		return ""
-	case a.node.TLS != b.node.TLS:
+	case a.node.Protocol != b.node.Protocol && !a.node.Protocol.SharesPort(b.node.Protocol):
 		return gatewayv1.ListenerReasonProtocolConflict
-	case a.node.Hostname == b.node.Hostname:
+	case a.node.Hostname == b.node.Hostname || a.node.Protocol == TCP:
 		return gatewayv1.ListenerReasonHostnameConflict
 	}
 	return ""
-}
-
-// takenOf is conflictOf for a listener of a ListenerSet, which may also have a protocol that Limpet does not serve: who comes
-// later hears of both.
-func takenOf(a, before *listenerDraft) gatewayv1.ListenerConditionReason {
-	wholePort := a.node.Source.Protocol == gatewayv1.TCPProtocolType ||
-		a.node.Source.Protocol == gatewayv1.TLSProtocolType && !before.node.TLS
-	if wholePort && before.distinguishable && a.node.Port == before.node.Port {
-		return gatewayv1.ListenerReasonProtocolConflict
-	}
-	return conflictOf(a, before)
 }
 
 // findOverlaps notes, for each TLS listener, the others on its port that have hostnames in common with it.
 func findOverlaps(drafts []*listenerDraft) {
 	for _, a := range drafts {
 		for _, b := range drafts {
-			if a != b && a.node.TLS && b.node.TLS && a.distinguishable && b.distinguishable && !a.lost && !b.lost &&
+			if a != b && a.node.Protocol.TLS() && b.node.Protocol.TLS() && a.distinguishable && b.distinguishable && !a.lost && !b.lost &&
 				a.node.Port == b.node.Port && hostnamesIntersect(a.node.Hostname, b.node.Hostname) {
 				a.addOverlap(b)
 			}

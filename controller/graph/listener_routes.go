@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -69,10 +71,20 @@ func (d *listenerDraft) readSelector(source *metav1.LabelSelector) {
 	d.node.allowed.selector = selector
 }
 
+// kindsOf are the kinds of routes for each protocol.
+var kindsOf = map[Protocol][]gatewayv1.Kind{
+	HTTP: {KindHTTPRoute, KindGRPCRoute}, HTTPS: {KindHTTPRoute, KindGRPCRoute},
+	TLSTerminate: {KindTLSRoute}, TLSPassthrough: {KindTLSRoute}, TCP: {KindTCPRoute},
+}
+
 // readKinds intersects the kinds that are asked for with those that Limpet serves.
 func (d *listenerDraft) readKinds() {
 	d.node.SupportedKinds = []gatewayv1.RouteGroupKind{}
-	asked := []gatewayv1.RouteGroupKind{{Kind: KindHTTPRoute}, {Kind: KindGRPCRoute}}
+	served := kindsOf[d.node.Protocol]
+	var asked []gatewayv1.RouteGroupKind
+	for _, kind := range served {
+		asked = append(asked, gatewayv1.RouteGroupKind{Kind: kind})
+	}
 	if allowed := d.node.Source.AllowedRoutes; allowed != nil && len(allowed.Kinds) > 0 {
 		asked = allowed.Kinds
 	}
@@ -82,11 +94,19 @@ func (d *listenerDraft) readKinds() {
 	group := gatewayv1.Group(gatewayv1.GroupName)
 	for i, kind := range asked {
 		switch {
-		case valueOr(kind.Group, group) != group || kind.Kind != KindHTTPRoute && kind.Kind != KindGRPCRoute:
-			d.refs.add(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds[%d]: %s is not a kind of route "+
-				"that Limpet serves yet on protocol %s, only HTTPRoute and GRPCRoute are", i, kind.Kind, d.node.Source.Protocol)
+		case valueOr(kind.Group, group) != group || !slices.Contains(served, kind.Kind):
+			d.refs.add(gatewayv1.ListenerReasonInvalidRouteKinds, "allowedRoutes.kinds[%d]: %s is no kind of route "+
+				"for protocol %s, only %s", i, kind.Kind, d.node.Source.Protocol, onlyKinds(served))
 		case !d.node.supports(string(kind.Kind)):
 			d.node.SupportedKinds = append(d.node.SupportedKinds, gatewayv1.RouteGroupKind{Group: &group, Kind: kind.Kind})
 		}
 	}
+}
+
+// onlyKinds are the kinds in words that follow "only".
+func onlyKinds(kinds []gatewayv1.Kind) string {
+	if len(kinds) == 1 {
+		return string(kinds[0]) + " is"
+	}
+	return string(kinds[0]) + " and " + string(kinds[1]) + " are"
 }

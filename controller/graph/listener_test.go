@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,9 +33,18 @@ func TestListeners(t *testing.T) {
 		{"HTTP is served", "{name: l, port: 80, protocol: HTTP}", listenerOK, both, nil},
 		{"a hostname is taken", "{name: l, port: 80, protocol: HTTP, hostname: '*.example.com'}", listenerOK, both, nil},
 		{"an empty hostname is none", "{name: l, port: 80, protocol: HTTP, hostname: ''}", listenerOK, both, nil},
-		{"TCP is not served and supports no kind", "{name: l, port: 80, protocol: TCP}", proto, "", []string{`"TCP"`}},
-		{"UDP is not served", "{name: l, port: 80, protocol: UDP}", proto, "", nil},
-		{"TLS is not served", "{name: l, port: 443, protocol: TLS, tls: {mode: Passthrough}}", proto, "", nil},
+		{"UDP is not served and supports no kind", "{name: l, port: 80, protocol: UDP}", proto, "", []string{`"UDP"`}},
+		{"TCP", "{name: l, port: 80, protocol: TCP}", listenerOK, "TCPRoute", nil},
+		{"TCP has no hostname", "{name: l, port: 80, protocol: TCP, hostname: a.com}", value, "TCPRoute", []string{"hostname: must not be set"}},
+		{"TCP has no TLS", "{name: l, port: 80, protocol: TCP, tls: {mode: Passthrough}}", value, "TCPRoute", []string{"tls: must not be set"}},
+		{"TLS that is passed through", "{name: l, port: 443, protocol: TLS, tls: {mode: Passthrough}}", listenerOK, "TLSRoute", nil},
+		{"TLS that is passed through needs no certificate of ours", "{name: l, port: 443, protocol: TLS, tls: {mode: Passthrough, certificateRefs: [{name: gone}]}}", listenerOK, "TLSRoute", nil},
+		{"TLS without a mode", "{name: l, port: 443, protocol: TLS, tls: {certificateRefs: [{name: gone}]}}",
+			badTLS, "TLSRoute", []string{"tls.mode"}},
+		{"TLS without tls", "{name: l, port: 443, protocol: TLS}", value, "TLSRoute", []string{"say in tls.mode"}},
+		{"TLS that is terminated without a certificate", "{name: l, port: 443, protocol: TLS, tls: {mode: Terminate}}", value, "TLSRoute", []string{"certificateRefs"}},
+		{"a TCPRoute is none for TLS", "{name: l, port: 443, protocol: TLS, tls: {mode: Passthrough}, allowedRoutes: {kinds: [{kind: TCPRoute}, {kind: TLSRoute}]}}",
+			kinds, "TLSRoute", []string{"only TLSRoute is"}},
 		{"an unknown protocol is not served", "{name: l, port: 80, protocol: example.com/x}", proto, "", nil},
 		{"an upper case hostname is refused", "{name: l, port: 80, protocol: HTTP, hostname: A.example.com}", value, both, []string{"hostname"}},
 		{"a wildcard in the middle is refused", "{name: l, port: 80, protocol: HTTP, hostname: a.*.com}", value, both, nil},
@@ -108,6 +118,12 @@ func TestTheBoundPortHasTheOffset(t *testing.T) {
 	}
 }
 
+// passthrough is a listener that passes TLS through, on port 443 unless another one is given.
+func passthrough(name, hostname string, port ...int) string {
+	port = append(port, 443)
+	return fmt.Sprintf("{name: %s, port: %d, protocol: TLS, hostname: '%s', tls: {mode: Passthrough}}", name, port[0], hostname)
+}
+
 func TestListenersThatAreNotDistinctAreAllRefused(t *testing.T) {
 	t.Parallel()
 	const (
@@ -136,8 +152,13 @@ func TestListenersThatAreNotDistinctAreAllRefused(t *testing.T) {
 		{"HTTP and HTTPS on one port conflict, whatever their hostnames",
 			[]string{"{name: a, port: 80, protocol: HTTP, hostname: a.com}", "{name: b, port: 80" + https, "{name: c, port: 80, protocol: HTTP, hostname: c.com}"},
 			[]string{protocol, protocol, protocol}},
+		{"HTTPS and both kinds of TLS share a port by hostname", []string{"{name: a, port: 443" + https, passthrough("b", "b.com"), passthrough("c", "*.b.com")}, []string{ok, ok, ok}},
+		{"HTTPS and TLS for one hostname conflict", []string{passthrough("a", "a.com"), "{name: b, port: 443, protocol: TLS, hostname: a.com, tls: {mode: Terminate, certificateRefs: [{name: gone}]}}"},
+			[]string{hostname, hostname}},
+		{"TCP shares a port with nobody", []string{"{name: a, port: 80, protocol: TCP}", passthrough("b", "b.com", 80), "{name: c, port: 81, protocol: TCP}"}, []string{protocol, protocol, ok}},
+		{"nor with another TCP", []string{"{name: a, port: 80, protocol: TCP}", "{name: b, port: 80, protocol: TCP}"}, []string{hostname, hostname}},
 		{"a protocol that is not served conflicts with none",
-			[]string{"{name: a, port: 80, protocol: HTTP}", "{name: b, port: 80, protocol: TCP}"},
+			[]string{"{name: a, port: 80, protocol: HTTP}", "{name: b, port: 80, protocol: UDP}"},
 			[]string{ok, "Accepted=False/UnsupportedProtocol Conflicted=False/NoConflicts"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,27 +11,42 @@ import (
 	"github.com/limpet-gateway/limpet/controller/conditions"
 )
 
-// readTLS reads the TLS configuration of an HTTP or HTTPS listener.
+// readTLS reads the TLS configuration of a listener.
 func (b *gatewayBuild) readTLS(d *listenerDraft) {
 	tls := d.node.Source.TLS
 	switch {
-	case !d.node.TLS && tls != nil:
-		d.refuse("tls", "must not be set for protocol HTTP")
+	case !d.node.Protocol.TLS() && tls != nil:
+		d.refuse("tls", "must not be set for protocol %s", d.node.Source.Protocol)
 		return
-	case !d.node.TLS:
+	case !d.node.Protocol.TLS():
 		return
-	case tls == nil:
+	case tls == nil && d.node.Protocol == HTTPS:
 		d.refuse("tls", "must be set for protocol HTTPS: name a Secret in tls.certificateRefs")
 		return
+	case tls == nil:
+		d.refuse("tls", "must be set for protocol TLS: say in tls.mode whether it is Terminate or Passthrough")
+		return
 	}
-	if mode := valueOr(tls.Mode, gatewayv1.TLSModeTerminate); mode != gatewayv1.TLSModeTerminate && mode != "" {
-		d.refuse("tls.mode", "%q must be Terminate for protocol HTTPS", mode)
+	d.readMode(valueOr(tls.Mode, ""))
+	if d.node.Protocol == TLSPassthrough {
+		return // "TLS certificates are ignored": they are the backends' matter, and so are options and certificates of clients
 	}
 	if len(tls.Options) > 0 {
 		d.refuse("tls.options", "options are not built yet, and serving without them could be unsafe: remove them")
 	}
 	d.readClients()
 	b.readCertificates(d, tls.CertificateRefs)
+}
+
+// readMode checks what the CRD demands: HTTPS is terminated, and for TLS the mode is said.
+func (d *listenerDraft) readMode(mode gatewayv1.TLSModeType) {
+	switch {
+	case mode == gatewayv1.TLSModeTerminate || mode == "" && d.node.Protocol == HTTPS:
+	case d.node.Protocol == HTTPS:
+		d.refuse("tls.mode", "%q must be Terminate for protocol HTTPS", mode)
+	case mode != gatewayv1.TLSModePassthrough:
+		d.refuse("tls.mode", "%q must be Terminate or Passthrough for protocol TLS", mode)
+	}
 }
 
 // readCertificates takes every certificate that can be used; a bad one fails alone.

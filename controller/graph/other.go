@@ -136,7 +136,7 @@ func (in *otherInput) readTargets(node *Other, targets []map[string]any) {
 		switch kind {
 		case kindGateway:
 			reached[name] = in.gateways[name] != nil
-		case KindHTTPRoute, KindGRPCRoute:
+		case KindHTTPRoute, KindGRPCRoute, KindTLSRoute, KindTCPRoute:
 			in.routes.addGateways(reached, key)
 		default:
 			for gateway := range in.routes.reachedBy(key) {

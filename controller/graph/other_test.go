@@ -30,15 +30,12 @@ func TestOtherKindsHearThatTheyAreNotServed(t *testing.T) {
 		toShop     = "{targetRefs: [{group: '', kind: Service, name: shop}]}"
 	)
 	for _, test := range []struct{ name, document, want string }{
-		{"a TCPRoute of our Gateway and of another", otherObject(v1, "TCPRoute", "{parentRefs: [{name: gw}, {name: other}]}"), "TCPRoute/x " + notAllowed},
-		{"a TLSRoute of our Gateway", otherObject(v1, "TLSRoute", "{parentRefs: [{name: gw, sectionName: http}]}"), "TLSRoute/x " + notAllowed},
-		{"a TCPRoute of our Gateway", otherObject("gateway.networking.k8s.io/v1alpha2", "TCPRoute", "{parentRefs: [{name: gw, port: 80}]}"),
-			"TCPRoute/x " + notAllowed},
+		{"a UDPRoute of our Gateway and of another", otherObject(v1, "UDPRoute", "{parentRefs: [{name: gw}, {name: other}]}"), "UDPRoute/x " + notAllowed},
 		{"a UDPRoute of our Gateway", otherObject(v1, "UDPRoute", "{parentRefs: [{name: gw}]}"), "UDPRoute/x " + notAllowed},
-		{"a route to a listener that does not exist", otherObject(v1, "TCPRoute", "{parentRefs: [{name: gw, port: 81}]}"),
-			"TCPRoute/x gw:Accepted=False/NoMatchingParent"},
-		{"a route of another Gateway is not ours", otherObject(v1, "TCPRoute", "{parentRefs: [{name: other}]}"), ""},
-		{"a route of a Service is not ours", otherObject(v1, "TCPRoute", "{parentRefs: [{group: '', kind: Service, name: gw}]}"), ""},
+		{"a route to a listener that does not exist", otherObject(v1, "UDPRoute", "{parentRefs: [{name: gw, port: 81}]}"),
+			"UDPRoute/x gw:Accepted=False/NoMatchingParent"},
+		{"a route of another Gateway is not ours", otherObject(v1, "UDPRoute", "{parentRefs: [{name: other}]}"), ""},
+		{"a route of a Service is not ours", otherObject(v1, "UDPRoute", "{parentRefs: [{group: '', kind: Service, name: gw}]}"), ""},
 		{"a kind of route that is not known yet", otherObject(v1, "QUICRoute", "{parentRefs: [{name: gw}]}"), "QUICRoute/x " + notAllowed},
 		{"a policy of a Service that no route uses has no ancestor",
 			otherObject(x, "XBackendTrafficPolicy", "{targetRefs: [{group: '', kind: Service, name: bare}]}"), ""},
@@ -48,10 +45,10 @@ func TestOtherKindsHearThatTheyAreNotServed(t *testing.T) {
 		{"a policy of our route", otherObject("limpet.dev/v1alpha1", "SessionPersistencePolicy",
 			"{targetRef: {group: gateway.networking.k8s.io, kind: HTTPRoute, name: route}}"), "SessionPersistencePolicy/x " + invalid},
 		{"a Deployment is not our business", otherObject("apps/v1", "Deployment", "{parentRefs: [{name: gw}]}"), ""},
-		{"an object without a spec", "---\napiVersion: " + v1 + "\nkind: TCPRoute\nmetadata: {name: x}\n", ""},
-		{"an object whose fields have the wrong types", otherObject(v1, "TCPRoute", "{parentRefs: {name: gw}, targetRefs: 7, parentRef: [1]}"), ""},
-		{"a parentRef whose fields have the wrong types", otherObject(v1, "TCPRoute", "{parentRefs: [7, {name: [gw]}, {name: gw, port: http}]}"),
-			"TCPRoute/x " + notAllowed},
+		{"an object without a spec", "---\napiVersion: " + v1 + "\nkind: UDPRoute\nmetadata: {name: x}\n", ""},
+		{"an object whose fields have the wrong types", otherObject(v1, "UDPRoute", "{parentRefs: {name: gw}, targetRefs: 7, parentRef: [1]}"), ""},
+		{"a parentRef whose fields have the wrong types", otherObject(v1, "UDPRoute", "{parentRefs: [7, {name: [gw]}, {name: gw, port: http}]}"),
+			"UDPRoute/x " + notAllowed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

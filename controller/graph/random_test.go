@@ -134,7 +134,7 @@ func put[T object](w world, all *cluster.Objects[T], object T) {
 }
 
 func (w world) edit(s *cluster.Snapshot) {
-	switch w.IntN(22) {
+	switch w.IntN(24) {
 	case 0:
 		put(w, &s.GatewayClasses, w.class())
 	case 1, 2:
@@ -162,6 +162,10 @@ func (w world) edit(s *cluster.Snapshot) {
 		put(w, &s.XBackends, w.xbackend())
 	case 17, 18:
 		put(w, &s.Pods, w.pod())
+	case 21:
+		put(w, &s.TLSRoutes, w.tlsRoute())
+	case 22:
+		put(w, &s.TCPRoutes, w.tcpRoute())
 	default:
 		s.Others = w.others(s.Others)
 	}
@@ -212,19 +216,50 @@ func (w world) set() *gatewayv1.ListenerSet {
 func (w world) listener(i int) gatewayv1.Listener {
 	from := gatewayv1.FromNamespaces(w.pick("All", "All", "Same", "Selector"))
 	listener := gatewayv1.Listener{
-		Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: int32(80 + w.IntN(3)), Protocol: gatewayv1.ProtocolType(w.pick("HTTP", "HTTP", "HTTPS", "TCP")),
+		Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Port: int32(80 + w.IntN(3)), Protocol: gatewayv1.ProtocolType(w.pick("HTTP", "HTTP", "HTTPS", "TLS", "TCP", "UDP")),
 		AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{
 			From: &from, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}}},
 	}
 	if hostname := gatewayv1.Hostname(w.pick("", "a.com", "*.a.com", "b.com")); hostname != "" {
 		listener.Hostname = &hostname
 	}
-	if listener.Protocol == "HTTPS" {
+	if listener.Protocol == "TLS" && w.chance(50) {
+		mode := gatewayv1.TLSModePassthrough
+		listener.TLS = &gatewayv1.ListenerTLSConfig{Mode: &mode}
+	} else if listener.Protocol == "HTTPS" || listener.Protocol == "TLS" {
 		namespace := gatewayv1.Namespace(w.pick("a", "b"))
 		listener.TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{
 			{Name: gatewayv1.ObjectName(w.pick("x0", "x1")), Namespace: &namespace}}}
 	}
 	return listener
+}
+
+func (w world) tlsRoute() *gatewayv1.TLSRoute {
+	like := w.route()
+	route := &gatewayv1.TLSRoute{ObjectMeta: like.ObjectMeta}
+	route.Spec.CommonRouteSpec, route.Spec.Hostnames = like.Spec.CommonRouteSpec, like.Spec.Hostnames
+	for _, rule := range like.Spec.Rules {
+		route.Spec.Rules = append(route.Spec.Rules, gatewayv1.TLSRouteRule{BackendRefs: plainRefs(rule.BackendRefs)})
+	}
+	return route
+}
+
+func (w world) tcpRoute() *gatewayv1.TCPRoute {
+	like := w.tlsRoute()
+	route := &gatewayv1.TCPRoute{ObjectMeta: like.ObjectMeta}
+	route.Spec.CommonRouteSpec = like.Spec.CommonRouteSpec
+	for _, rule := range like.Spec.Rules {
+		route.Spec.Rules = append(route.Spec.Rules, gatewayv1.TCPRouteRule{BackendRefs: rule.BackendRefs})
+	}
+	return route
+}
+
+func plainRefs(refs []gatewayv1.HTTPBackendRef) []gatewayv1.BackendRef {
+	var plain []gatewayv1.BackendRef
+	for _, ref := range refs {
+		plain = append(plain, ref.BackendRef)
+	}
+	return plain
 }
 
 func (w world) route() *gatewayv1.HTTPRoute {
@@ -376,7 +411,7 @@ func (w world) secret() *corev1.Secret {
 
 // others replaces one of some objects without type.
 func (w world) others(all []*unstructured.Unstructured) []*unstructured.Unstructured {
-	kind := w.pick("TLSRoute", "TCPRoute")
+	kind := w.pick("UDPRoute", "QUICRoute")
 	fresh := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind}}
 	fresh.SetNamespace(w.pick("a", "b"))
 	fresh.SetName(fmt.Sprintf("gw%d", w.IntN(3)))

@@ -9,9 +9,14 @@ import (
 const (
 	KindHTTPRoute = "HTTPRoute"
 	KindGRPCRoute = "GRPCRoute"
+	KindTLSRoute  = "TLSRoute"
+	KindTCPRoute  = "TCPRoute"
 )
 
-// routeSource is an HTTPRoute or GRPCRoute, as far as they are alike.
+// layer4 says that a kind of route forwards connections, whatever is spoken in them.
+func layer4(kind string) bool { return kind == KindTLSRoute || kind == KindTCPRoute }
+
+// routeSource is a route of any kind, as far as they are alike.
 type routeSource struct {
 	metav1.Object
 
@@ -22,7 +27,8 @@ type routeSource struct {
 	rules []ruleSource
 }
 
-// ruleSource is a rule of an HTTPRoute, or a GRPCRoute's as one, without matches: those are grpc's.
+// ruleSource is a rule of an HTTPRoute, or another route's as one: without matches, as a GRPCRoute's are in grpc, and a rule at
+// layer 4 takes every connection.
 type ruleSource struct {
 	*gatewayv1.HTTPRouteRule
 
@@ -56,6 +62,39 @@ func grpcSource(route *gatewayv1.GRPCRoute) *routeSource {
 		source.rules = append(source.rules, ruleSource{HTTPRouteRule: httpRule(rule), grpc: rule})
 	}
 	return source
+}
+
+// tlsSource is nil for a route that is gone.
+func tlsSource(route *gatewayv1.TLSRoute) *routeSource {
+	if route == nil {
+		return nil
+	}
+	source := &routeSource{Object: route, kind: KindTLSRoute, spec: &route.Spec.CommonRouteSpec, hostnames: route.Spec.Hostnames}
+	for i := range route.Spec.Rules {
+		source.rules = append(source.rules, connectionRule(route.Spec.Rules[i].Name, route.Spec.Rules[i].BackendRefs))
+	}
+	return source
+}
+
+// tcpSource is nil for a route that is gone.
+func tcpSource(route *gatewayv1.TCPRoute) *routeSource {
+	if route == nil {
+		return nil
+	}
+	source := &routeSource{Object: route, kind: KindTCPRoute, spec: &route.Spec.CommonRouteSpec}
+	for i := range route.Spec.Rules {
+		source.rules = append(source.rules, connectionRule(route.Spec.Rules[i].Name, route.Spec.Rules[i].BackendRefs))
+	}
+	return source
+}
+
+// connectionRule is a rule at layer 4: it has backends and nothing else.
+func connectionRule(name *gatewayv1.SectionName, refs []gatewayv1.BackendRef) ruleSource {
+	rule := &gatewayv1.HTTPRouteRule{Name: name}
+	for _, ref := range refs {
+		rule.BackendRefs = append(rule.BackendRefs, gatewayv1.HTTPBackendRef{BackendRef: ref})
+	}
+	return ruleSource{HTTPRouteRule: rule}
 }
 
 // httpRule has everything of a GRPCRoute's rule but the matches.

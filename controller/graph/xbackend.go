@@ -253,9 +253,7 @@ func (x *xbackends) backend(name types.NamespacedName, parts *xbackendParts) *Ba
 	backend := &Backend{Key: BackendKey{Kind: kindXBackend, Namespace: name.Namespace, Name: name.Name}, HTTP2: settings.http2}
 	if settings.demandsTLS {
 		backend.TLS = settings.tls
-		if settings.tls == nil {
-			return backend
-		}
+		backend.Untrusted = settings.tls == nil
 	}
 	backend.External = settings.external
 	if settings.external == "" {

@@ -22,7 +22,9 @@ type xbackendSettings struct {
 
 	// unsupported is why Limpet cannot serve it, valid as it is.
 	unsupported policyProblems
-	http2       bool
+	// protocol as given, HTTP by default.
+	protocol gatewayxv1alpha1.BackendProtocol
+	http2    bool
 	// http1 says that it is not to be spoken to in HTTP/2.
 	http1 bool
 	// demandsTLS says that nothing may go there in plain text.
@@ -202,9 +204,9 @@ func (s *xbackendSettings) clientCertificate(
 }
 
 func (s *xbackendSettings) readProtocol(spec *gatewayxv1alpha1.BackendSpec) {
-	protocol := valueOr(spec.Protocol, gatewayxv1alpha1.BackendProtocolHTTP)
-	switch protocol {
-	case gatewayxv1alpha1.BackendProtocolHTTP:
+	s.protocol = valueOr(spec.Protocol, gatewayxv1alpha1.BackendProtocolHTTP)
+	switch s.protocol {
+	case gatewayxv1alpha1.BackendProtocolHTTP, gatewayxv1alpha1.BackendProtocolTCP:
 	case gatewayxv1alpha1.BackendProtocolHTTP11:
 		s.http1 = true
 	case gatewayxv1alpha1.BackendProtocolGRPC:
@@ -224,11 +226,11 @@ func (s *xbackendSettings) readProtocol(spec *gatewayxv1alpha1.BackendSpec) {
 		if !s.demandsTLS {
 			s.refuse("spec.protocol WSS demands TLS")
 		}
-	case gatewayxv1alpha1.BackendProtocolTCP, gatewayxv1alpha1.BackendProtocolMCP:
+	case gatewayxv1alpha1.BackendProtocolMCP:
 		s.unsupported.add(gatewayv1.PolicyConditionReason(gatewayv1.RouteReasonUnsupportedProtocol),
-			"spec.protocol: %s is not spoken by Limpet", protocol)
+			"spec.protocol: %s is not spoken by Limpet", s.protocol)
 	default:
-		s.refuse("spec.protocol: %s is not one of HTTP, HTTP11, HTTP2, H2C, GRPC, WSS, MCP, TCP", quoted(string(protocol)))
+		s.refuse("spec.protocol: %s is not one of HTTP, HTTP11, HTTP2, H2C, GRPC, WSS, MCP, TCP", quoted(string(s.protocol)))
 	}
 }
 

@@ -74,7 +74,7 @@ func TestXBackends(t *testing.T) {
 			"XBackend/b gw:Accepted=False/InvalidClientCertificateRef ResolvedRefs=False/InvalidClientCertificateRef", resolved, ""},
 
 		{"MCP", selectX + ", protocol: MCP", "XBackend/b gw:Accepted=False/UnsupportedProtocol", "ResolvedRefs=False/UnsupportedProtocol", "none"},
-		{"TCP", selectX + ", protocol: TCP", "XBackend/b gw:Accepted=False/UnsupportedProtocol", "ResolvedRefs=False/UnsupportedProtocol", "none"},
+		{"TCP is for other kinds of routes", selectX + ", protocol: TCP", ok, "ResolvedRefs=False/UnsupportedProtocol", endpoints},
 		{"an unknown protocol", selectX + ", protocol: QUIC", invalid, refused, "none"},
 		{"H2C with TLS", selectX + ", protocol: H2C, tls: {mode: ServerOnly, " + ca + "}", invalid + " ResolvedRefs=True/ResolvedRefs", refused, "none"},
 		{"HTTP2 without TLS", selectX + ", protocol: HTTP2", invalid, refused, "none"},
@@ -117,6 +117,9 @@ func TestXBackends(t *testing.T) {
 
 func showXBackend(backend *Backend) string {
 	text := showEndpoints(backend)
+	if backend != nil && backend.Untrusted {
+		return ""
+	}
 	if backend == nil {
 		return text
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
 
 // xbackend follows a reference to an XBackend, which has one port and is of the route's namespace (GEP-4894).
@@ -25,6 +26,9 @@ func (r *references) xbackend(field string, ref *gatewayv1.BackendObjectReferenc
 	case known.invalid.any():
 		r.unresolved.add(gatewayv1.RouteReasonUnsupportedValue, "%s: XBackend %s is not valid: %s", field, name,
 			strings.TrimSuffix(known.invalid.text(), "."))
+	case known.protocol == gatewayxv1alpha1.BackendProtocolTCP && !layer4(r.kind):
+		r.unresolved.add(gatewayv1.RouteReasonUnsupportedProtocol, "%s: XBackend %s has spec.protocol TCP, which only TCPRoutes and "+
+			"TLSRoutes lead to", field, name)
 	case known.unsupported.any():
 		reason := gatewayv1.RouteConditionReason(known.unsupported.reason())
 		r.unresolved.add(reason, "%s: XBackend %s: %s", field, name, strings.TrimSuffix(known.unsupported.text(), "."))
@@ -35,6 +39,15 @@ func (r *references) xbackend(field string, ref *gatewayv1.BackendObjectReferenc
 		return BackendKey{Kind: kindXBackend, Namespace: target.namespace, Name: target.name}, true
 	}
 	return BackendKey{}, false
+}
+
+// ignoreSessions reports the sessions that no token can keep: a connection has neither cookies nor headers.
+func (r *references) ignoreSessions(rule *Rule) {
+	for i := range rule.Backends {
+		if node, _ := r.sessionOf(&rule.Backends[i]); node != nil {
+			r.ignore("XBackend %s: spec.sessionPersistence needs HTTP, connections are balanced without", nameOf(node.source))
+		}
+	}
 }
 
 // giveSessions has the backends of a rule keep the sessions that their XBackends ask for.

@@ -10,6 +10,7 @@ package model
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/limpet-gateway/limpet/internal/table"
@@ -19,12 +20,13 @@ import (
 // is changed at run time.
 type Config struct {
 	Frame Frame
-	// Hosts leads from HostKey to the virtual host that answers for it.
+	// Hosts leads from HostKey to the virtual host that answers for it: for a request by its host, for a connection at layer 4 by
+	// its server name, which on a TCP port is none.
 	Hosts table.Table[*Host]
 	// Parents leads from a virtual host's ID to the one that is asked when nothing in it matched.
 	Parents table.Table[*Parent]
 	// Paths leads from PrefixKey, ExactKey, or a virtual host and a regular expression's literal beginning, to what a
-	// request with that path is checked against.
+	// request with that path is checked against. A connection at layer 4 has the path "/".
 	Paths table.Table[*Path]
 	// Rules leads from a rule's ID to what happens to a request that it matched.
 	Rules table.Table[*Rule]
@@ -60,7 +62,9 @@ type Port struct {
 	OnlyIPv6 bool
 	// Bind is the port that HAProxy binds, Public the one that clients know (the listener's).
 	Bind, Public uint16
-	// Servers are the TLS servers that share the port, told apart by SNI; a port without any speaks plain HTTP.
+	// TCP ports forward each connection as it is.
+	TCP bool
+	// Servers are the TLS servers that share the port, told apart by SNI; a port without any speaks plain HTTP, or is TCP.
 	Servers []TLSServer
 	// Clients says which certificates clients must show to the Servers; nil asks for none.
 	Clients *ClientValidation
@@ -77,16 +81,37 @@ type ClientValidation struct {
 // TLS says whether clients speak TLS on the port.
 func (p Port) TLS() bool { return len(p.Servers) > 0 }
 
-// TLSServer is one HTTPS listener on a port.
+// TLSServer is one HTTPS or TLS listener on a port.
 type TLSServer struct {
-	// ID is stable and unique: "t" and a hash of the Gateway's and the listener's name.
+	// ID is stable and unique: a letter for the Mode, "t", "d" or "u", and a hash of the Gateway's and the listener's name.
 	ID    string
+	Mode  TLSMode
 	Owner Owner
 	// Hostname is the SNI it answers for: exact, "*.suffix", or "" for every one (and none).
 	Hostname string
-	// Certificates are keys of Config.Certificates, the first is for clients that no other one suits.
+	// Certificates are keys of Config.Certificates, the first is for clients that no other one suits. A Passthrough server has
+	// none.
 	Certificates []string
 }
+
+// TLSMode is what becomes of a TLS connection.
+type TLSMode string
+
+// The modes of TLSServers.
+const (
+	// HTTPS ends TLS, and routes the requests within.
+	HTTPS TLSMode = "https"
+	// Terminate ends TLS, and forwards what is within.
+	Terminate TLSMode = "terminate"
+	// Passthrough forwards the connection as it is.
+	Passthrough TLSMode = "passthrough"
+)
+
+// Layer4 says that connections are forwarded, whatever is spoken in them.
+func (s TLSServer) Layer4() bool { return s.Mode == Terminate || s.Mode == Passthrough }
+
+// Layer4 says that some of the port's connections are forwarded, whatever is spoken in them.
+func (p Port) Layer4() bool { return p.TCP || slices.ContainsFunc(p.Servers, TLSServer.Layer4) }
 
 // Certificate is one certificate chain with its key, PEM, in one piece as HAProxy reads it.
 type Certificate struct {
@@ -254,7 +279,7 @@ type CORS struct {
 // Share is one backendRef of a rule.
 type Share struct {
 	Weight uint32
-	// Backend is a key of Config.Backends; "" answers 500 (an invalid backendRef's share).
+	// Backend is a key of Config.Backends; "" answers 500 (an invalid backendRef's share), or closes the connection.
 	Backend string
 	// Filters are this share's alone, after the rule's.
 	Filters Filters
@@ -327,6 +352,8 @@ type Backend struct {
 	Endpoints []Endpoint
 	// External is the name and port that DNS resolves instead of Endpoints, "example.com:443"; else "".
 	External string
+	// TCP backends get what the client sends as it is.
+	TCP bool
 	// HTTP2 backends are spoken to in HTTP/2 only, with prior knowledge or (with TLS) by ALPN.
 	HTTP2 bool
 	// TLS is nil for plain text.
@@ -335,8 +362,16 @@ type Backend struct {
 	Retry Retry
 }
 
-// Retry is a profile of attempts. It is comparable: a section of HAProxy's configuration has one. The zero Retry is that of
-// rules without any: a failed connection is tried again, elsewhere.
+// Profile is what only a section of its own can say of a backend. It is comparable. The zero Profile is what most have.
+type Profile struct {
+	TCP bool `json:",omitempty"`
+	Retry
+}
+
+// Profile is the backend's.
+func (b *Backend) Profile() Profile { return Profile{b.TCP, b.Retry} }
+
+// Retry is a profile of attempts. The zero Retry is that of rules without any: a failed connection is tried again, elsewhere.
 type Retry struct {
 	// Set says that a rule gave one.
 	Set bool

@@ -44,7 +44,7 @@ metadata: {name: svc}
 spec: {ports: [{port: 80}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
-kind: TCPRoute
+kind: UDPRoute
 metadata: {name: grpc}
 spec: {parentRefs: [{name: gw}]}
 ---
@@ -124,7 +124,7 @@ func TestAGatewayIsProgrammedOnlyWhenHAProxyServesIt(t *testing.T) {
 		"Gateway default/gw||Programmed=False Pending|HAProxy does not serve this generation yet.",
 		"Gateway default/gw|listener http|Programmed=False Pending",
 		"HTTPRoute default/r|parent default/gw http|Accepted=True Accepted",
-		"TCPRoute default/grpc|parent default/gw|Accepted=False NotAllowedByListeners",
+		"UDPRoute default/grpc|parent default/gw|Accepted=False NotAllowedByListeners",
 	)
 	after := Compute(graph.DefaultControllerName, g, Result{Running: g})
 	wantLines(t, after,

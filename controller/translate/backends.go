@@ -23,7 +23,9 @@ type backendVariant struct {
 	key graph.BackendKey
 	// http2 is what a GRPCRoute infers for its backends: "Implementations MAY infer the protocol from the Route type".
 	http2 bool
-	retry model.Retry
+	// tcp is for routes at layer 4, passthrough if the client's TLS goes through to the backend.
+	tcp, passthrough bool
+	retry            model.Retry
 	// gateway is the one whose client certificate a backend in TLS is shown; empty where none is.
 	gateway types.NamespacedName
 }
@@ -34,8 +36,13 @@ var unavailable = backendVariant{key: graph.BackendKey{Kind: "Unavailable"}}
 // name is how people know the variant, and its key: rules that ask for the same share it.
 func (v backendVariant) name() string {
 	name := backendName(v.key)
-	if v.http2 {
+	switch {
+	case v.http2:
 		name += " http2"
+	case v.passthrough:
+		name += " passthrough"
+	case v.tcp:
+		name += " tcp"
 	}
 	if v.retry.Set {
 		name += " retry " + strconv.Itoa(v.retry.Attempts)
@@ -171,7 +178,10 @@ func (m *backendMaker) refresh(used *usedBackend) {
 		return
 	}
 	used.source, used.certificate, used.made = now, certificate, true
-	made, held := m.namer.backend(used, now), backendHolding(now, certificate)
+	made, held := m.namer.backend(used, now), holding{}
+	if made.TLS != nil {
+		held = backendHolding(now, certificate)
+	}
 	set(&m.changed.backends, used.id, made)
 	m.credentials.hold(held, m.changed)
 	m.credentials.release(used.held, m.changed)
@@ -180,11 +190,14 @@ func (m *backendMaker) refresh(used *usedBackend) {
 
 // backend is the model's. One that the graph does not know (any more) has no endpoint: 503, until the route says so too.
 func (n namer) backend(used *usedBackend, source *graph.Backend) *model.Backend {
-	b := &model.Backend{Name: used.id, Owner: backendOwner(used.key), HTTP2: used.http2, Retry: used.retry}
-	if source != nil {
-		b.Endpoints = n.endpoints(source.Endpoints)
-		b.HTTP2 = b.HTTP2 || source.HTTP2
-		b.External = source.External
+	b := &model.Backend{Name: used.id, Owner: backendOwner(used.key), TCP: used.tcp, HTTP2: used.http2, Retry: used.retry}
+	if source == nil || source.Untrusted && !used.passthrough {
+		return b
+	}
+	b.Endpoints = n.endpoints(source.Endpoints)
+	b.External = source.External
+	b.HTTP2 = !used.tcp && (used.http2 || source.HTTP2)
+	if !used.passthrough { // else it is the client that speaks TLS to the backend
 		b.TLS = backendTLS(source.TLS, used.certificate)
 	}
 	return b

@@ -49,12 +49,12 @@ func on(hostname string) *graph.Listener { return onPort(80, hostname) }
 
 func onPort(port uint16, hostname string) *graph.Listener {
 	return &graph.Listener{
-		Name: fmt.Sprintf("%d-%s", port, hostname), Hostname: hostname, Port: port, Bind: 8000 + port, Valid: true,
+		Name: fmt.Sprintf("%d-%s", port, hostname), Hostname: hostname, Port: port, Bind: 8000 + port, Protocol: graph.HTTP, Valid: true,
 	}
 }
 
 func withTLS(l *graph.Listener, secrets ...string) *graph.Listener {
-	l.TLS = true
+	l.Protocol = graph.HTTPS
 	for _, secret := range secrets {
 		l.Certificates = append(l.Certificates, &graph.Certificate{
 			Secret: types.NamespacedName{Namespace: "default", Name: secret},

@@ -78,7 +78,9 @@ func portsOf(gateway *graph.Gateway) []gatewayPort {
 	return ports
 }
 
-func conflict(a, b *graph.Listener) bool { return a.TLS != b.TLS || a.Hostname == b.Hostname }
+func conflict(a, b *graph.Listener) bool {
+	return !a.Protocol.SharesPort(b.Protocol) || a.Hostname == b.Hostname
+}
 
 // models returns the port once for each of the Gateway's addresses.
 func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
@@ -90,6 +92,7 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 			Address: address, OnlyIPv6: onlyIPv6(gateway, address),
 			Bind:    p.listeners[0].Bind,
 			Public:  p.number,
+			TCP:     p.listeners[0].Protocol == graph.TCP,
 			Servers: p.servers(address),
 			Clients: p.clients(),
 		})
@@ -105,9 +108,10 @@ func onlyIPv6(gateway *graph.Gateway, address netip.Addr) bool {
 func (p gatewayPort) servers(address netip.Addr) []model.TLSServer {
 	var servers []model.TLSServer
 	for _, listener := range p.listeners {
-		if listener.TLS {
+		if listener.Protocol.TLS() {
 			servers = append(servers, model.TLSServer{
-				ID:           tlsServerID(nameOf(listener), address.String()),
+				ID:           tlsServerID(listener, address.String()),
+				Mode:         tlsModes[listener.Protocol],
 				Owner:        model.Owner(listener.String()),
 				Hostname:     listener.Hostname,
 				Certificates: certificateIDs(listener),
@@ -117,13 +121,19 @@ func (p gatewayPort) servers(address netip.Addr) []model.TLSServer {
 	return servers
 }
 
-// clients are the same for all TLS listeners of a port.
+// tlsModes are those of listeners that share a port by server names.
+var tlsModes = map[graph.Protocol]model.TLSMode{
+	graph.HTTPS: model.HTTPS, graph.TLSTerminate: model.Terminate, graph.TLSPassthrough: model.Passthrough,
+}
+
+// clients are the same for all listeners of a port that terminate TLS.
 func (p gatewayPort) clients() *model.ClientValidation {
-	source := p.listeners[0].Clients
-	if source == nil {
-		return nil
+	for _, listener := range p.listeners {
+		if source := listener.Clients; source != nil {
+			return &model.ClientValidation{Authority: authorityID(source.Authority), InsecureFallback: source.InsecureFallback}
+		}
 	}
-	return &model.ClientValidation{Authority: authorityID(source.Authority), InsecureFallback: source.InsecureFallback}
+	return nil
 }
 
 func certificateIDs(listener *graph.Listener) []string {

@@ -38,11 +38,11 @@ func TestTLSListenersAreServersOfTheirPort(t *testing.T) {
 	w := oneGateway(withTLS(onPort(443, "a.ex.com"), "one", "two"), withTLS(onPort(443, ""), "one"))
 	config := w.config(testTranslator())
 	frame := config.Frame
-	key, address := w.gateways[0].Key(), w.gateways[0].Addresses[0].String()
+	address := w.gateways[0].Addresses[0].String()
 	ids := certificateIDs(w.gateways[0].Listeners[0])
 	want := []model.TLSServer{
-		{ID: tlsServerID(listenerName{gateway: key, listener: "443-a.ex.com"}, address), Owner: "Listener default/gw/443-a.ex.com", Hostname: "a.ex.com", Certificates: ids},
-		{ID: tlsServerID(listenerName{gateway: key, listener: "443-"}, address), Owner: "Listener default/gw/443-", Certificates: ids[:1]},
+		{ID: tlsServerID(w.gateways[0].Listeners[0], address), Mode: model.HTTPS, Owner: "Listener default/gw/443-a.ex.com", Hostname: "a.ex.com", Certificates: ids},
+		{ID: tlsServerID(w.gateways[0].Listeners[1], address), Mode: model.HTTPS, Owner: "Listener default/gw/443-", Certificates: ids[:1]},
 	}
 	if len(frame.Ports) != 1 || !frame.Ports[0].TLS() {
 		t.Fatalf("ports are %+v, want one with TLS", frame.Ports)

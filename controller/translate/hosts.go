@@ -13,6 +13,8 @@ import (
 // count. Within them the route's own hostname decides, as the route spells it (GatewayRouteHostnameIntersectionPrecedence):
 // a listener and one hostname of its routes are a virtual host.
 //
+// A connection at layer 4 is like a request whose host is its server name, and whose path is "/".
+//
 // A pattern is what hosts.map is asked for: a listener's own hostname, and what it has in common with each of its routes'
 // hostnames. It leads to the most specific virtual host that covers it; from there, the parents are the listener's next
 // broader ones. A listener's own hostname is a pattern even without a route: else a broader listener would serve it.
@@ -43,6 +45,8 @@ func nameOf(source *graph.Listener) listenerName {
 type listener struct {
 	name     listenerName
 	hostname string
+	// passthrough listeners do not see what is within TLS.
+	passthrough bool
 	// places are where it listens, one for each of the Gateway's addresses.
 	places []place
 	// peers are the listeners on the same port, itself included, by hostname.
@@ -70,13 +74,13 @@ func (ls *listeners) addPort(gateway *graph.Gateway, port gatewayPort) {
 	peers := map[string]*listener{}
 	for _, source := range port.listeners {
 		l := &listener{
-			name: nameOf(source), hostname: source.Hostname,
+			name: nameOf(source), hostname: source.Hostname, passthrough: source.Protocol == graph.TLSPassthrough,
 			peers: peers, hosts: map[string]*virtualHost{},
 		}
 		for _, address := range gateway.Addresses {
 			at := place{port: portID(gateway.Key(), address.String(), port.number)}
-			if source.TLS {
-				at.server = tlsServerID(l.name, address.String())
+			if source.Protocol.TLS() {
+				at.server = tlsServerID(source, address.String())
 			}
 			l.places = append(l.places, at)
 		}

@@ -54,10 +54,13 @@ func portID(gateway types.NamespacedName, address string, port uint16) string {
 	return "p" + digest("port", gateway.Namespace, gateway.Name, address, strconv.Itoa(int(port)))
 }
 
-// tlsServerID differs by address too: a Gateway with two has each listener on both.
-func tlsServerID(listener listenerName, address string) string {
-	parts := append([]string{"tls", listener.gateway.Namespace, listener.gateway.Name, address}, listener.ownParts()...)
-	return "t" + digest(parts...)
+// tlsServerID differs by address too: a Gateway with two has each listener on both. Its first letter says what becomes of a
+// connection: HTTPS is spoken within TLS, TLS is decrypted, or untouched.
+func tlsServerID(listener *graph.Listener, address string) string {
+	name := nameOf(listener)
+	parts := append([]string{"tls", name.gateway.Namespace, name.gateway.Name, address}, name.ownParts()...)
+	letter := map[graph.Protocol]string{graph.HTTPS: "t", graph.TLSTerminate: "d", graph.TLSPassthrough: "u"}[listener.Protocol]
+	return letter + digest(parts...)
 }
 
 // ownParts are the listener's name within its Gateway. What stands in a set has more parts than a Gateway's own, and so is

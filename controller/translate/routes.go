@@ -19,8 +19,8 @@ type route struct {
 	entries  []*pathEntry
 	rules    map[string]*model.Rule
 	backends []backendVariant
-	// gateway is the one that fill makes variants of backends for; empty where they do not differ.
-	gateway types.NamespacedName
+	// way is what fill makes variants of backends for; empty where they do not differ.
+	way way
 }
 
 // compareRoutes tells which routes are gone and which ones are new, by comparing the pointers of the last Graph's routes and
@@ -90,8 +90,8 @@ func (t *Translator) add(r *route, changed *changes) {
 		return
 	}
 	r.rules = map[string]*model.Rule{}
-	for _, group := range t.byCertificate(r) {
-		matches := r.fill(group.gateway)
+	for _, group := range t.byWay(r) {
+		matches := r.fill(group.way)
 		for _, host := range group.hosts {
 			for _, m := range matches {
 				r.entries = append(r.entries, t.paths.insert(host.id+m.path, m))
@@ -106,27 +106,43 @@ func (t *Translator) add(r *route, changed *changes) {
 	}
 }
 
-// hostGroup is virtual hosts of a route in which its backends are the same variants.
-type hostGroup struct {
+// way is how a route comes to its backends, where that makes a difference.
+type way struct {
+	// gateway is the one that shows backends in TLS a client certificate of its own.
 	gateway types.NamespacedName
-	hosts   []*virtualHost
+	// passthrough connections are in TLS already, the client's.
+	passthrough bool
 }
 
-// byCertificate puts the virtual hosts of those Gateways apart that show a client certificate of their own to backends in TLS.
-func (t *Translator) byCertificate(r *route) []hostGroup {
-	if len(r.source.TLSBackends) == 0 || len(t.certificates) == 0 {
-		return []hostGroup{{hosts: r.hosts}}
+// with is an identity with what the way adds to it.
+func (w way) with(id identity) identity {
+	if w.gateway.Name != "" {
+		id = id.with("gateway", w.gateway.Namespace, w.gateway.Name)
 	}
+	if w.passthrough {
+		id = id.with("passthrough")
+	}
+	return id
+}
+
+// hostGroup is virtual hosts of a route in which its backends are the same variants.
+type hostGroup struct {
+	way   way
+	hosts []*virtualHost
+}
+
+// byWay puts the virtual hosts apart that differ in the way from them to the backends.
+func (t *Translator) byWay(r *route) []hostGroup {
 	var groups []hostGroup
 	for _, host := range r.hosts {
-		gateway := host.listener.name.gateway
-		if t.certificates[gateway] == nil {
-			gateway = types.NamespacedName{}
+		from := way{passthrough: host.listener.passthrough}
+		if gateway := host.listener.name.gateway; len(r.source.TLSBackends) > 0 && !from.passthrough && t.certificates[gateway] != nil {
+			from.gateway = gateway
 		}
-		at := slices.IndexFunc(groups, func(g hostGroup) bool { return g.gateway == gateway })
+		at := slices.IndexFunc(groups, func(g hostGroup) bool { return g.way == from })
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, hostGroup{gateway: gateway})
+			groups = append(groups, hostGroup{way: from})
 		}
 		groups[at].hosts = append(groups[at].hosts, host)
 	}

@@ -7,16 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
-// fill makes a route's rules and backends from its source, and returns its matches. The Gateway is the one whose client
-// certificate backends are shown, empty for none.
-func (r *route) fill(gateway types.NamespacedName) []*match {
-	r.gateway = gateway
+// fill makes a route's rules and backends from its source, for one way to the backends, and returns its matches.
+func (r *route) fill(from way) []*match {
+	r.way = from
 	if r.source.Kind == graph.KindGRPCRoute {
 		r.useBackend(unavailable)
 	}
@@ -66,9 +63,11 @@ func (r *route) useBackend(variant backendVariant) {
 
 // variant is how the route speaks to a backend. It has no part in a session's identity: a retry stanza moves nobody.
 func (r *route) variant(key graph.BackendKey, tries model.Retry) backendVariant {
-	variant := backendVariant{key: key, http2: r.source.Kind == graph.KindGRPCRoute, retry: tries}
+	variant := backendVariant{
+		key: key, http2: r.source.Kind == graph.KindGRPCRoute, tcp: r.source.Layer4(), passthrough: r.way.passthrough, retry: tries,
+	}
 	if slices.Contains(r.source.TLSBackends, key) {
-		variant.gateway = r.gateway
+		variant.gateway = r.way.gateway
 	}
 	return variant
 }
@@ -99,10 +98,7 @@ func retry(rule *graph.Rule) model.Retry {
 // target is the rule, which is made for the first match, and the backend where it has nothing more to say. What sets rules
 // apart here has no part in a session's identity: one holds for all matches of a rule, and at all Gateways that lead to it.
 func (r *route) target(rule *graph.Rule, id identity, m *graph.Match) model.Target {
-	own := id
-	if r.gateway.Name != "" {
-		own = own.with("gateway", r.gateway.Namespace, r.gateway.Name)
-	}
+	own := r.way.with(id)
 	if replacesPrefix(rule) {
 		own = own.with("prefix", m.Path) // what is replaced differs from match to match
 	}

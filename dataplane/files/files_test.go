@@ -243,7 +243,7 @@ func TestWordsAboutAProxyMeanItsOwner(t *testing.T) {
 func TestAGenerationComesBackFromDiskAsItWas(t *testing.T) {
 	t.Parallel()
 	store := open(t, t.TempDir())
-	place := placement.Placement{}.Update(map[string]model.Retry{"a": {}}, nil)
+	place := placement.Placement{}.Update(map[string]model.Profile{"a": {}}, nil)
 	number, faults, err := store.Write(sample(), place)
 	if err != nil || len(faults) > 0 {
 		t.Fatal(err, faults)

@@ -16,7 +16,7 @@ type stored struct {
 	Slots    map[string]string `json:"slots,omitempty"`
 	Leaving  map[string]string `json:"leaving,omitempty"`
 	// Profiles are those of the slots that are not for everybody.
-	Profiles map[string]model.Retry `json:"profiles,omitempty"`
+	Profiles map[string]model.Profile `json:"profiles,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -27,7 +27,7 @@ func (p Placement) MarshalJSON() ([]byte, error) {
 	}
 	for n, profile := range p.profiles {
 		if s.Profiles == nil {
-			s.Profiles = map[string]model.Retry{}
+			s.Profiles = map[string]model.Profile{}
 		}
 		s.Profiles[name(n)] = profile
 	}
@@ -82,11 +82,11 @@ func (p *Placement) UnmarshalJSON(text []byte) error {
 func (p *Placement) setProfiles(s stored) error {
 	for slot, profile := range s.Profiles {
 		n := number(slot)
-		if n < 1 || n > s.Capacity || profile == (model.Retry{}) {
+		if n < 1 || n > s.Capacity || profile == (model.Profile{}) {
 			return fmt.Errorf("placement: slot %q with a profile is not one of %d, or its profile is everybody's", slot, s.Capacity)
 		}
 		if p.profiles == nil {
-			p.profiles = map[int]model.Retry{}
+			p.profiles = map[int]model.Profile{}
 		}
 		p.profiles[n] = profile
 	}

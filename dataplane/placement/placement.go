@@ -32,11 +32,11 @@ type Placement struct {
 	// Cookies and Headers are session names that the configuration holds literally, where reading them is cheapest.
 	Cookies, Headers []string
 
-	slots    table.Table[string] // backend to slot
-	leaving  map[string]string   // slots whose servers may not be gone yet, to the backend that had them
-	free     []int               // slots that were given back, or that have a profile and wait, ascending
-	next     int                 // slots without a profile up to here were used at some time
-	profiles map[int]model.Retry // of the slots that are not for everybody
+	slots    table.Table[string]   // backend to slot
+	leaving  map[string]string     // slots whose servers may not be gone yet, to the backend that had them
+	free     []int                 // slots that were given back, or that have a profile and wait, ascending
+	next     int                   // slots without a profile up to here were used at some time
+	profiles map[int]model.Profile // of the slots that are not for everybody
 }
 
 // Slot returns the slot of a backend.
@@ -98,7 +98,7 @@ func (p Placement) pool() (total, free int) {
 // Update places the backends that were added, in slots of their profiles; one that comes back while its slot still drains gets
 // that slot again. The slots of those that were removed are leaving: nobody gets them until Released. The capacity grows when
 // there is no slot left, which makes the difference one that needs a reload.
-func (p Placement) Update(added map[string]model.Retry, removed []string) Placement {
+func (p Placement) Update(added map[string]model.Profile, removed []string) Placement {
 	if len(added) == 0 && len(removed) == 0 {
 		return p
 	}
@@ -130,7 +130,7 @@ func (p Placement) copied() Placement {
 }
 
 // take finds a slot for a backend, or makes one.
-func (p *Placement) take(backend string, profile model.Retry) string {
+func (p *Placement) take(backend string, profile model.Profile) string {
 	for _, slot := range slices.Sorted(maps.Keys(p.leaving)) {
 		if p.leaving[slot] == backend && p.Profile(slot) == profile {
 			delete(p.leaving, slot)
@@ -140,7 +140,7 @@ func (p *Placement) take(backend string, profile model.Retry) string {
 	if slot, found := p.takeFree(profile); found {
 		return slot
 	}
-	if profile == (model.Retry{}) {
+	if profile == (model.Profile{}) {
 		p.next = p.following()
 		return name(p.next)
 	}
@@ -148,14 +148,14 @@ func (p *Placement) take(backend string, profile model.Retry) string {
 }
 
 // takeFree finds a slot that a reload is not needed for.
-func (p *Placement) takeFree(profile model.Retry) (string, bool) {
+func (p *Placement) takeFree(profile model.Profile) (string, bool) {
 	for i, n := range p.free {
 		if p.profiles[n] == profile {
 			p.free = slices.Delete(p.free, i, i+1)
 			return name(n), true
 		}
 	}
-	if n := p.following(); profile == (model.Retry{}) && n <= p.Capacity {
+	if n := p.following(); profile == (model.Profile{}) && n <= p.Capacity {
 		p.next = n
 		return name(n), true
 	}
@@ -165,7 +165,7 @@ func (p *Placement) takeFree(profile model.Retry) (string, bool) {
 // following is the first slot without a profile that was never used.
 func (p *Placement) following() int {
 	n := p.next + 1
-	for ; p.profiles[n] != (model.Retry{}); n++ {
+	for ; p.profiles[n] != (model.Profile{}); n++ {
 	}
 	return n
 }
@@ -228,7 +228,7 @@ func (p Placement) Withheld(slot string) Placement {
 		return p
 	}
 	p = p.copied()
-	for p.profiles[n] == (model.Retry{}) && p.next < n {
+	for p.profiles[n] == (model.Profile{}) && p.next < n {
 		p.next = p.following()
 		p.free = append(p.free, p.next)
 	}

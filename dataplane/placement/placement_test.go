@@ -168,40 +168,40 @@ func TestABackendMovesToAFreeSlotAndLeavesItsOldOneToNobody(t *testing.T) {
 	}
 }
 
-// plain are backends without a retry profile.
-func plain(names ...string) map[string]model.Retry {
-	all := map[string]model.Retry{}
+// plain are backends without a profile.
+func plain(names ...string) map[string]model.Profile {
+	all := map[string]model.Profile{}
 	for _, name := range names {
-		all[name] = model.Retry{}
+		all[name] = model.Profile{}
 	}
 	return all
 }
 
 func TestBackendsGetSlotsOfTheirProfiles(t *testing.T) {
 	t.Parallel()
-	often, rarely := model.Retry{Set: true, Attempts: 5, Codes: "500 503"}, model.Retry{Set: true, Attempts: 1}
+	often, rarely := model.Profile{Retry: model.Retry{Set: true, Attempts: 5, Codes: "500 503"}}, model.Profile{Retry: model.Retry{Set: true, Attempts: 1}}
 	p := Placement{}.Update(plain("a"), nil).Grown()
 	capacity := p.Capacity
-	p = p.Update(map[string]model.Retry{"b": often, "c": {}}, nil)
+	p = p.Update(map[string]model.Profile{"b": often, "c": {}}, nil)
 	b, _ := p.Slot("b")
-	if p.Profile(b) != often || p.Capacity != capacity+3 || len(p.SlotNames()) != p.Capacity || p.Profile("s1") != (model.Retry{}) {
+	if p.Profile(b) != often || p.Capacity != capacity+3 || len(p.SlotNames()) != p.Capacity || p.Profile("s1") != (model.Profile{}) {
 		t.Fatalf("b is in %s of %v, capacity %d", b, p.Profile(b), p.Capacity)
 	}
 	if got := p.MoreThan(Placement{}); len(got) != 1 || got[0] != "3 slots instead of 0 for backends with 5 retries on 500 503" {
 		t.Errorf("%q", got)
 	}
 	// The next ones need no reload, until a quarter is used up.
-	same := p.Update(map[string]model.Retry{"d": often}, nil)
+	same := p.Update(map[string]model.Profile{"d": often}, nil)
 	if d, _ := same.Slot("d"); same.Profile(d) != often || same.Capacity != p.Capacity || same.Full() {
 		t.Errorf("d is in %s, capacity %d, full %v", d, same.Capacity, same.Full())
 	}
-	same = same.Update(map[string]model.Retry{"e": often}, nil)
+	same = same.Update(map[string]model.Profile{"e": often}, nil)
 	if !same.Full() || same.Grown().Capacity <= same.Capacity || len(same.Grown().MoreThan(same)) != 1 {
 		t.Errorf("with three, capacity %d and then %d", same.Capacity, same.Grown().Capacity)
 	}
 	// A profile that nobody has any more gives its slots to another one.
 	gone := p.Update(nil, []string{"b"})
-	gone = gone.Released(gone.Leaving()...).Update(map[string]model.Retry{"f": rarely}, nil)
+	gone = gone.Released(gone.Leaving()...).Update(map[string]model.Profile{"f": rarely}, nil)
 	if f, _ := gone.Slot("f"); gone.Profile(f) != rarely || gone.Capacity != p.Capacity {
 		t.Errorf("f is in %s, capacity %d instead of %d", f, gone.Capacity, p.Capacity)
 	}
@@ -209,7 +209,7 @@ func TestBackendsGetSlotsOfTheirProfiles(t *testing.T) {
 		t.Error("the placement before changed")
 	}
 	// A backend whose profile changes goes elsewhere.
-	other := p.Update(map[string]model.Retry{"b": rarely}, []string{"b"})
+	other := p.Update(map[string]model.Profile{"b": rarely}, []string{"b"})
 	if slot, _ := other.Slot("b"); slot == b || other.Profile(slot) != rarely || other.Keeps(p) {
 		t.Errorf("b is in %s", slot)
 	}
@@ -217,7 +217,7 @@ func TestBackendsGetSlotsOfTheirProfiles(t *testing.T) {
 	full := p.Update(plain(names(capacity)...), nil)
 	seen := map[string]bool{}
 	for _, e := range full.Slots() {
-		if seen[e.Value] || full.Profile(e.Value) != (model.Retry{}) != (e.Key == "b") {
+		if seen[e.Value] || full.Profile(e.Value) != (model.Profile{}) != (e.Key == "b") {
 			t.Errorf("%s is in %s", e.Key, e.Value)
 		}
 		seen[e.Value] = true

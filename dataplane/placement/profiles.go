@@ -10,11 +10,11 @@ import (
 )
 
 // spareProfile is how many slots of a profile in use are free after a reload, at least: the next rule with the same
-// retries needs none then.
+// profile needs none then.
 const spareProfile = 2
 
-// Profile says what is tried again in a slot.
-func (p Placement) Profile(slot string) model.Retry { return p.profiles[number(slot)] }
+// Profile says what is special about a slot.
+func (p Placement) Profile(slot string) model.Profile { return p.profiles[number(slot)] }
 
 // SlotNames are all slots, in order.
 func (p Placement) SlotNames() []string {
@@ -26,17 +26,17 @@ func (p Placement) SlotNames() []string {
 }
 
 // Backends are all backends of a configuration with their profiles, as Update takes them.
-func Backends(config model.Config) map[string]model.Retry {
-	all := map[string]model.Retry{}
+func Backends(config model.Config) map[string]model.Profile {
+	all := map[string]model.Profile{}
 	for _, e := range config.Backends.Sorted() {
-		all[e.Key] = e.Value.Retry
+		all[e.Key] = e.Value.Profile()
 	}
 	return all
 }
 
 // MoreThan says of which profiles there are more slots than in another placement, in plain words.
 func (p Placement) MoreThan(was Placement) []string {
-	counts, before := map[model.Retry]int{}, map[model.Retry]int{}
+	counts, before := map[model.Profile]int{}, map[model.Profile]int{}
 	for _, profile := range p.profiles {
 		counts[profile]++
 	}
@@ -53,7 +53,10 @@ func (p Placement) MoreThan(was Placement) []string {
 	return words
 }
 
-func describe(profile model.Retry) string {
+func describe(profile model.Profile) string {
+	if profile.TCP {
+		return "TCP"
+	}
 	text := fmt.Sprintf("%d retries", profile.Attempts)
 	if profile.Codes != "" {
 		text += " on " + profile.Codes
@@ -65,13 +68,13 @@ func describe(profile model.Retry) string {
 }
 
 // takeIdle makes a slot for a profile, of one whose profile nobody uses if there is any: a reload is needed in any case.
-func (p *Placement) takeIdle(profile model.Retry) int {
+func (p *Placement) takeIdle(profile model.Profile) int {
 	n := p.idle()
 	if i, found := slices.BinarySearch(p.free, n); found {
 		p.free = slices.Delete(p.free, i, i+1)
 	}
 	if p.profiles == nil {
-		p.profiles = map[int]model.Retry{}
+		p.profiles = map[int]model.Profile{}
 	}
 	p.profiles[n] = profile
 	p.Capacity = max(p.Capacity, n)
@@ -90,8 +93,8 @@ func (p *Placement) idle() int {
 }
 
 // inUse counts the slots of each profile that are not free.
-func (p *Placement) inUse() map[model.Retry]int {
-	counts := map[model.Retry]int{}
+func (p *Placement) inUse() map[model.Profile]int {
+	counts := map[model.Profile]int{}
 	for n, profile := range p.profiles {
 		if _, free := slices.BinarySearch(p.free, n); !free {
 			counts[profile]++
@@ -102,7 +105,7 @@ func (p *Placement) inUse() map[model.Retry]int {
 
 // grownProfiles adds slots to the profiles of which less than a quarter is free.
 func (p Placement) grownProfiles() Placement {
-	totals, used := map[model.Retry]int{}, p.inUse()
+	totals, used := map[model.Profile]int{}, p.inUse()
 	for _, profile := range p.profiles {
 		totals[profile]++
 	}
@@ -123,6 +126,6 @@ func (p Placement) grownProfiles() Placement {
 	return p
 }
 
-func compare(a, b model.Retry) int {
+func compare(a, b model.Profile) int {
 	return cmp.Or(cmp.Compare(a.Attempts, b.Attempts), cmp.Compare(describe(a), describe(b)))
 }

@@ -271,7 +271,7 @@ func (l *lab) render(ctx context.Context, r rendering) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := placement.Placement{Cookies: r.cookies}.Update(map[string]model.Retry{"b": {}}, nil)
+	place := placement.Placement{Cookies: r.cookies}.Update(map[string]model.Profile{"b": {}}, nil)
 	set, faults, err := renderer.Render(r.config, place)
 	if err != nil || len(faults) > 0 {
 		return nil, fmt.Errorf("%v %w", faults, err)

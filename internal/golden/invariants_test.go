@@ -117,7 +117,7 @@ func (o outcome) harmless(t testing.TB) []string {
 		port.ID, port.Owner = fmt.Sprintf("p%d", i), "Gateway a/b"
 		port.Servers = slices.Clone(port.Servers)
 		for j := range port.Servers {
-			port.Servers[j] = model.TLSServer{ID: fmt.Sprintf("t%d-%d", i, j), Owner: "Gateway a/b"}
+			port.Servers[j] = model.TLSServer{ID: fmt.Sprintf("t%d-%d", i, j), Mode: port.Servers[j].Mode, Owner: "Gateway a/b"}
 		}
 		frame.Ports = append(frame.Ports, port)
 	}
@@ -127,7 +127,7 @@ func (o outcome) harmless(t testing.TB) []string {
 	for i := range o.preview.Placement.Headers {
 		place.Headers = append(place.Headers, fmt.Sprintf("h%d", i))
 	}
-	var profiles []model.Retry
+	var profiles []model.Profile
 	for _, slot := range place.SlotNames() {
 		profiles = append(profiles, place.Profile(slot))
 	}
@@ -174,7 +174,7 @@ func (o outcome) checkMaps(t testing.TB) {
 	}
 	for _, name := range []string{"hosts.map", "parents.map"} {
 		for _, e := range o.preview.Set.Maps[name].Sorted() {
-			if !regexp.MustCompile(`^v[a-z2-7]{12}(;t[a-z2-7]{12})?$`).MatchString(e.Value.Value) {
+			if !regexp.MustCompile(`^v[a-z2-7]{12}(;[tdu][a-z2-7]{12})?$`).MatchString(e.Value.Value) {
 				t.Fatalf("%s: %q leads to %q", name, e.Key, e.Value.Value)
 			}
 		}
@@ -350,7 +350,7 @@ func (o outcome) checkServers(t testing.TB) {
 func (o outcome) checkAssets(t testing.TB) {
 	t.Helper()
 	for _, e := range o.preview.Set.Assets.Sorted() {
-		if !regexp.MustCompile(`^([a-z]+\.lua|keys\.cfg|(certs|cas)/[a-z2-7]+\.pem|lists/t[a-z2-7]+\.list|origins/o[a-z2-7]+\.json)$`).MatchString(e.Key) {
+		if !regexp.MustCompile(`^([a-z]+\.lua|keys\.cfg|(certs|cas)/[a-z2-7]+\.pem|lists/[td][a-z2-7]+\.list|origins/o[a-z2-7]+\.json)$`).MatchString(e.Key) {
 			t.Fatalf("a file named %q", e.Key)
 		}
 		if secret := strings.HasPrefix(e.Key, "certs/") || e.Key == "keys.cfg" || strings.Contains(e.Value.Text, "PRIVATE KEY"); secret != e.Value.Secret {

@@ -7,9 +7,11 @@ import (
 	"github.com/limpet-gateway/limpet/dataplane/placement"
 )
 
-// slotView is a slot and what it tries again.
+// slotView is a slot and what is special about it.
 type slotView struct {
 	Name string
+	// TCP slots forward connections.
+	TCP bool
 	// Attempts beyond the first, and HAProxy's words for when; none for a slot without a profile.
 	Attempts int
 	On       string
@@ -17,10 +19,10 @@ type slotView struct {
 	Repeats bool
 }
 
-// slotProfile is one slot with its retry profile.
+// slotProfile is one slot with its profile.
 type slotProfile struct {
-	name  string
-	retry model.Retry
+	name string
+	model.Profile
 }
 
 func slotProfiles(place placement.Placement) []slotProfile {
@@ -33,11 +35,11 @@ func slotProfiles(place placement.Placement) []slotProfile {
 }
 
 func (s slotProfile) view() slotView {
-	if !s.retry.Set {
-		return slotView{Name: s.name}
+	if !s.Set {
+		return slotView{Name: s.name, TCP: s.TCP}
 	}
-	repeats := s.retry.Attempts > 0 && (s.retry.Codes != "" || s.retry.Timeouts)
-	return slotView{Name: s.name, Attempts: s.retry.Attempts, On: retryOn(s.retry), Repeats: repeats}
+	repeats := s.Attempts > 0 && (s.Codes != "" || s.Timeouts)
+	return slotView{Name: s.name, Attempts: s.Attempts, On: retryOn(s.Retry), Repeats: repeats}
 }
 
 // retryOn follows GEP-1731: what could not be connected to has not seen the request, and is tried again; what may have been
