@@ -11,6 +11,7 @@ TESTFLAGS   ?=
 BENCHFLAGS  ?=
 FUZZTIME    ?= 20s
 KEEP        ?=
+IMAGE       ?= limpet:dev
 RUN         ?=
 
 # The packages with golden files: their tests know -update, by which they rewrite them.
@@ -26,12 +27,17 @@ help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\nVariables: PKGS (%s), TESTFLAGS, BENCHFLAGS, FUZZTIME (%s), KEEP, RUN, HAPROXY (a path)\n' '$(PKGS)' '$(FUZZTIME)'
+	@printf '\nVariables: PKGS (%s), IMAGE, TESTFLAGS, BENCHFLAGS, FUZZTIME (%s), KEEP, RUN, HAPROXY (a path)\n' '$(PKGS)' '$(FUZZTIME)'
 
 ##@ Use
 .PHONY: build
 build: go ## build bin/limpet
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/limpet ./cmd/limpet
+
+.PHONY: image
+image: go ## build the image limpet:dev, and bin/image/limpet.tar of it
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/image/limpet ./cmd/limpet
+	@hack/image.sh $(IMAGE)
 
 .PHONY: demo
 demo: build ## show sessions that hold through scaling, reloads and crashes (KEEP=1 leaves it running)
@@ -87,7 +93,7 @@ check: go ## all that needs no HAProxy: format, vet, go.mod, import direction, l
 .PHONY: lint
 lint: go ## run the linters
 	@lint="$$(hack/tools.sh golangci-lint)" && echo 'golangci-lint' && "$$lint" run && cd e2e && "$$lint" run
-	@lint="$$(hack/tools.sh shellcheck)" && echo 'shellcheck' && "$$lint" -x -P SCRIPTDIR hack/*.sh .ci/run
+	@lint="$$(hack/tools.sh shellcheck)" && echo 'shellcheck' && "$$lint" -x -P SCRIPTDIR hack/*.sh e2e/*/*.sh .ci/run
 
 .PHONY: generate
 generate: go ## write what is generated from Go sources
