@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/expose"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/health"
 	"github.com/limpet-gateway/limpet/controller/leader"
@@ -53,8 +55,10 @@ type KubernetesOptions struct {
 	PodSelector labels.Selector
 	// Names of objects in our namespace: a Secret, a ConfigMap and a Lease.
 	KeysSecret, PortsConfigMap, Lease string
-	Graph                             graph.Options
-	TrustedProxies                    []netip.Prefix
+	// ServiceType is that of the Services of Gateways. There are some if Graph says in what pod we are.
+	ServiceType    corev1.ServiceType
+	Graph          graph.Options
+	TrustedProxies []netip.Prefix
 	// AccessLog is the form of the access log, which is written to AccessLogTo.
 	AccessLog   templates.AccessLog
 	AccessLogTo io.Writer
@@ -226,19 +230,37 @@ func (k *kube) run(ctx context.Context) error {
 	if err := k.useKeys(secrets); err != nil {
 		return err
 	}
+	beside := []func(context.Context){secret.keep, k.events, k.writer.Run, k.elect}
+	var exposer Exposer
+	if o.Graph.Pod != nil {
+		x := k.newExposer()
+		exposer, beside = x, append(beside, x.Run)
+	}
 	loop := New(Options{
-		Source: k.source, Engine: k.engine, Status: k.writer, Graph: o.Graph, Log: o.Log, Features: status.Features(),
+		Source: k.source, Engine: k.engine, Status: k.writer, Exposer: exposer, Graph: o.Graph, Log: o.Log, Features: status.Features(),
 		Translate: translate.Options{NamesKey: secrets.Names, TrustedProxies: o.TrustedProxies},
 	})
 	k.loop.Store(loop)
 	ctx, cancel := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	defer beside.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer cancel()
-	for _, run := range []func(context.Context){secret.keep, k.events, k.writer.Run, k.elect} {
-		beside.Go(func() { run(ctx) })
+	for _, run := range beside {
+		running.Go(func() { run(ctx) })
 	}
 	return loop.Run(ctx)
+}
+
+func (k *kube) newExposer() *expose.Exposer {
+	o := k.options
+	return expose.New(
+		expose.Options{Namespace: o.Namespace, PortsConfigMap: o.PortsConfigMap, Pod: o.Pod, ServiceType: o.ServiceType},
+		expose.WriterOptions{Client: k.client, Leading: k.election.Leads, Log: o.Log, Changed: func() {
+			if loop := k.loop.Load(); loop != nil {
+				loop.ExposuresChanged()
+			}
+		}},
+	)
 }
 
 func (k *kube) elect(ctx context.Context) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,6 +36,7 @@ type controllerFlags struct {
 	portsConfigMap  string
 	lease           string
 	podSelector     string
+	serviceType     string
 	trusted         []string
 	accessLog       string
 	grace           time.Duration
@@ -63,6 +65,8 @@ An API server that is not there is waited for, and HAProxy goes on with what it 
 	flags.StringVar(&f.portsConfigMap, "ports-configmap", "limpet-ports", "ConfigMap in this namespace with the container ports of Gateways")
 	flags.StringVar(&f.lease, "lease", "limpet", "Lease in this namespace that says which replica writes statuses")
 	flags.StringVar(&f.podSelector, "pod-selector", "app.kubernetes.io/name=limpet", "labels of Limpet's pods in this namespace")
+	flags.StringVar(&f.serviceType, "service-type", string(corev1.ServiceTypeClusterIP),
+		"type of the Services of Gateways: ClusterIP, NodePort or LoadBalancer")
 	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil,
 		"addresses (10.0.0.0/8) of proxies in front, whose X-Forwarded-* headers are believed; can be repeated")
 	flags.StringVar(&f.accessLog, "access-log", "off", "a line for each request on standard output: off, text or json")
@@ -119,6 +123,11 @@ func (f *controllerFlags) options() (controller.KubernetesOptions, error) {
 			return o, usage("no name of this pod: give --pod-name, or set POD_NAME")
 		}
 		o.Pod = host
+	}
+	switch o.ServiceType = corev1.ServiceType(f.serviceType); o.ServiceType {
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
+	default:
+		return o, usage("--service-type %q: give ClusterIP, NodePort or LoadBalancer", f.serviceType)
 	}
 	var err error
 	if o.PodSelector, err = labels.Parse(f.podSelector); err != nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/limpet-gateway/limpet/controller"
+	"github.com/limpet-gateway/limpet/controller/graph"
 )
 
 // podFlags say what the pod is that the controller runs in.
@@ -33,10 +34,14 @@ func (f *podFlags) add(flags *pflag.FlagSet) {
 // apply fills in the options.
 func (f *podFlags) apply(o *controller.KubernetesOptions) error {
 	o.HealthAddress = f.health
-	var err error
-	if o.Ready, err = f.ready(); err != nil {
+	addresses, err := f.addresses()
+	if err != nil {
 		return err
 	}
+	if len(addresses) > 0 {
+		o.Graph.Pod = graph.NewPod(addresses)
+	}
+	o.Ready = f.ready(o.Graph.Pod)
 	cpu, err := quantity("--haproxy-threads", f.cpu)
 	if err != nil {
 		return err
@@ -60,12 +65,9 @@ func quantity(flag, text string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// ready are the addresses of the readiness listener: every one of each family that the pod has.
-func (f *podFlags) ready() ([]netip.AddrPort, error) {
-	if f.readyPort == 0 {
-		return nil, nil
-	}
-	var has4, has6 bool
+// addresses are those of the pod; none where it is no pod.
+func (f *podFlags) addresses() ([]netip.Addr, error) {
+	var all []netip.Addr
 	for text := range strings.SplitSeq(f.ips, ",") {
 		if text == "" {
 			continue
@@ -74,14 +76,23 @@ func (f *podFlags) ready() ([]netip.AddrPort, error) {
 		if err != nil {
 			return nil, usage("--pod-ips %q: %q is no IP address", f.ips, text)
 		}
-		has4, has6 = has4 || ip.Is4(), has6 || ip.Is6()
-	}
-	var all []netip.AddrPort
-	if has4 || !has6 {
-		all = append(all, netip.AddrPortFrom(netip.IPv4Unspecified(), f.readyPort))
-	}
-	if has6 {
-		all = append(all, netip.AddrPortFrom(netip.IPv6Unspecified(), f.readyPort))
+		all = append(all, ip)
 	}
 	return all, nil
+}
+
+// ready are the addresses of the readiness listener: every one of each family that the pod has.
+func (f *podFlags) ready(pod *graph.Pod) []netip.AddrPort {
+	if f.readyPort == 0 {
+		return nil
+	}
+	families := []netip.Addr{netip.IPv4Unspecified()}
+	if pod != nil {
+		families = pod.Addresses
+	}
+	var all []netip.AddrPort
+	for _, every := range families {
+		all = append(all, netip.AddrPortFrom(every, f.readyPort))
+	}
+	return all
 }
