@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/limpet-gateway/limpet/controller/replicas"
+	"github.com/limpet-gateway/limpet/controller/status"
 )
 
 const (
@@ -18,6 +21,7 @@ const (
 type pulse struct {
 	turned  atomic.Int64
 	problem atomic.Pointer[string]
+	served  atomic.Pointer[replicas.Served]
 }
 
 func (p *pulse) beat() { p.turned.Store(time.Now().UnixNano()) }
@@ -41,4 +45,22 @@ func (c *Controller) Ready() error {
 		return errors.New(*problem)
 	}
 	return nil
+}
+
+// Served is what this replica answers for.
+func (c *Controller) Served() replicas.Served {
+	if served := c.pulse.served.Load(); served != nil {
+		return *served
+	}
+	return replicas.Served{}
+}
+
+// answer notes what others may ask for, and says who else is to serve it.
+func (c *Controller) answer() {
+	problem, served := c.result.Problem, replicas.Served(status.Served(c.wanted.graph, c.result))
+	c.pulse.problem.Store(&problem)
+	c.pulse.served.Store(&served)
+	if c.options.Replicas != nil {
+		c.options.Replicas.Set(otherReplicas(c.last, c.options.Pod), served)
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/expose"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/controller/replicas"
 	"github.com/limpet-gateway/limpet/controller/status"
 	"github.com/limpet-gateway/limpet/controller/translate"
 	"github.com/limpet-gateway/limpet/dataplane"
@@ -46,6 +47,12 @@ type Exposer interface {
 	Exposures() map[types.NamespacedName]expose.Exposure
 }
 
+// Replicas are told what this replica serves and which others are ready for traffic, and say which Gateways wait for others.
+type Replicas interface {
+	Set(others []replicas.Pod, served replicas.Served)
+	Lagging() map[string]string
+}
+
 // Options are a Controller's; Source, Engine and Status are required.
 type Options struct {
 	Source Source
@@ -55,6 +62,10 @@ type Options struct {
 	Exposer   Exposer
 	Graph     graph.Options
 	Translate translate.Options
+	// Replicas know who else serves what; nil where there is only this one. Lagged is to be called when they know something new.
+	Replicas Replicas
+	// Pod is the name of this replica among the Snapshot's.
+	Pod string
 	// Features are what our GatewayClasses publish; none where nobody asks for them.
 	Features []gatewayv1.SupportedFeature
 	// Log is silent if nil.
@@ -65,15 +76,15 @@ type Options struct {
 	Retry, RetryMost time.Duration
 }
 
-// Controller runs the loop. Use it by one goroutine, but for Report, Alive and Ready.
+// Controller runs the loop. Use it by one goroutine, but for Report, Lagged, Served, Alive and Ready.
 type Controller struct {
 	options  Options
 	log      *slog.Logger
 	pipeline *pipeline
 	reports  mailbox[dataplane.Result]
 	pulse    pulse
-	// exposures says that the Exposer has something else to tell.
-	exposures mailbox[struct{}]
+	// news says that the Exposer or Replicas have something else to tell.
+	news mailbox[struct{}]
 
 	// last is the Snapshot that was rebuilt last without a panic.
 	last cluster.Snapshot
@@ -100,7 +111,7 @@ func New(options Options) *Controller {
 	options.Timeout = or(options.Timeout, 30*time.Second)
 	options.Retry = or(options.Retry, 200*time.Millisecond)
 	options.RetryMost = or(options.RetryMost, 10*time.Second)
-	c := &Controller{options: options, log: options.Log, reports: newMailbox[dataplane.Result](), exposures: newMailbox[struct{}]()}
+	c := &Controller{options: options, log: options.Log, reports: newMailbox[dataplane.Result](), news: newMailbox[struct{}]()}
 	c.result.Features = options.Features
 	c.pipeline = newPipeline(options.Graph, options.Translate)
 	return c
@@ -117,7 +128,10 @@ func or(given, otherwise time.Duration) time.Duration {
 func (c *Controller) Report(r dataplane.Result) { c.reports.put(r) }
 
 // ExposuresChanged says that Exposures of the Exposer changed by themselves. It never blocks.
-func (c *Controller) ExposuresChanged() { c.exposures.put(struct{}{}) }
+func (c *Controller) ExposuresChanged() { c.news.put(struct{}{}) }
+
+// Lagged says that the replicas changed for which Gateways wait. It never blocks.
+func (c *Controller) Lagged() { c.news.put(struct{}{}) }
 
 // Run runs the loop until ctx ends, or the Source does.
 func (c *Controller) Run(ctx context.Context) error {
@@ -133,7 +147,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer beat.Stop()
 	for {
 		c.pulse.beat()
-		// Seven things can happen: the objects changed, the Engine or the Exposer did something by itself, it is time to try
+		// Seven things can happen: the objects changed, the Engine, the Exposer or another replica did something, it is time to try
 		// again, to look for what has expired or only to turn, or all ends.
 		select {
 		case s := <-snapshots.mail:
@@ -142,7 +156,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.reported(ctx, r)
 		case <-retry.C:
 			c.again(ctx)
-		case <-c.exposures.mail:
+		case <-c.news.mail:
 			c.tellAgain(ctx)
 		case <-hour.C:
 			c.tellAgain(ctx)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/health"
 	"github.com/limpet-gateway/limpet/controller/leader"
 	"github.com/limpet-gateway/limpet/controller/model"
+	"github.com/limpet-gateway/limpet/controller/replicas"
 	"github.com/limpet-gateway/limpet/controller/status"
 	"github.com/limpet-gateway/limpet/controller/translate"
 	"github.com/limpet-gateway/limpet/dataplane"
@@ -106,6 +109,7 @@ func (k *kube) tellHealth(ctx context.Context, end func()) <-chan error {
 	go func() {
 		unwell <- health.Run(ctx, health.Options{
 			Address: k.options.HealthAddress, Alive: k.alive, Started: k.started, Ready: k.ready, Log: k.options.Log,
+			Served: replicas.Handler(k.served),
 		})
 		end()
 	}()
@@ -119,6 +123,13 @@ func (k *kube) alive() error {
 		err = errors.Join(err, loop.Alive())
 	}
 	return err
+}
+
+func (k *kube) served() replicas.Served {
+	if loop := k.loop.Load(); loop != nil {
+		return loop.Served()
+	}
+	return replicas.Served{}
 }
 
 func (k *kube) started() error {
@@ -145,6 +156,7 @@ type kube struct {
 	source   *cluster.API
 	election *leader.Election
 	writer   *status.Writer
+	replicas *replicas.Watch
 	// events writes Events until its context ends.
 	events func(context.Context)
 	// loop is there as soon as the keys are.
@@ -167,7 +179,7 @@ func newKube(o KubernetesOptions) (*kube, error) {
 	}
 	k.election, err = leader.New(leader.Options{
 		Config: o.Config, Namespace: o.Namespace, Lease: o.Lease, Identity: o.Pod, Log: o.Log,
-		OnStart: func() { k.writer.All() },
+		OnStart: func() { k.writer.All(); k.replicas.Wake() },
 	})
 	if err != nil {
 		return nil, err
@@ -180,7 +192,21 @@ func newKube(o KubernetesOptions) (*kube, error) {
 		Client: statusClient{k.client}, View: k.source, Controller: o.Graph.ControllerName,
 		Leads: k.election.Leads, Events: events.tell, Log: o.Log,
 	})
+	k.replicas = replicas.New(replicas.Options{Port: healthPort(o.HealthAddress), Leads: k.election.Leads, OnChange: k.lagged, Log: o.Log})
 	return k, k.newEngine()
+}
+
+func (k *kube) lagged() {
+	if loop := k.loop.Load(); loop != nil {
+		loop.Lagged()
+	}
+}
+
+// healthPort is where all replicas tell how they are.
+func healthPort(address string) uint16 {
+	_, port, _ := net.SplitHostPort(address)
+	number, _ := strconv.ParseUint(port, 10, 16) // what is no port is refused where it is listened at
+	return uint16(number)
 }
 
 func (k *kube) newEngine() error {
@@ -230,7 +256,7 @@ func (k *kube) run(ctx context.Context) error {
 	if err := k.useKeys(secrets); err != nil {
 		return err
 	}
-	beside := []func(context.Context){secret.keep, k.events, k.writer.Run, k.elect}
+	beside := []func(context.Context){secret.keep, k.events, k.writer.Run, k.elect, k.replicas.Run}
 	var exposer Exposer
 	if o.Graph.Pod != nil {
 		x := k.newExposer()
@@ -239,6 +265,7 @@ func (k *kube) run(ctx context.Context) error {
 	loop := New(Options{
 		Source: k.source, Engine: k.engine, Status: k.writer, Exposer: exposer, Graph: o.Graph, Log: o.Log, Features: status.Features(),
 		Translate: translate.Options{NamesKey: secrets.Names, TrustedProxies: o.TrustedProxies},
+		Replicas:  k.replicas, Pod: o.Pod,
 	})
 	k.loop.Store(loop)
 	ctx, cancel := context.WithCancel(ctx)

@@ -44,7 +44,7 @@ func (c *Controller) again(ctx context.Context) {
 	}
 }
 
-// tellAgain writes statuses for what neither objects nor the Engine have changed: time, or what the Exposer met with.
+// tellAgain writes statuses for what neither objects nor the Engine have changed: time, what the Exposer met with, or another replica.
 func (c *Controller) tellAgain(ctx context.Context) {
 	if c.wanted != nil {
 		_ = c.writeStatus(ctx)
@@ -87,8 +87,7 @@ func (c *Controller) settle(ctx context.Context, r dataplane.Result, took time.D
 	} else {
 		c.result.Problem = r.Err.Error()
 	}
-	problem := c.result.Problem
-	c.pulse.problem.Store(&problem)
+	c.answer()
 	err := errors.Join(r.Err, c.writeStatus(ctx))
 	if err == nil {
 		c.failures = 0
@@ -102,6 +101,9 @@ func (c *Controller) writeStatus(ctx context.Context) error {
 	c.result.Now = time.Now()
 	if c.options.Exposer != nil {
 		c.result.Exposures = c.options.Exposer.Exposures()
+	}
+	if c.options.Replicas != nil {
+		c.result.Lagging = c.options.Replicas.Lagging()
 	}
 	c.logExpired(c.wanted.graph, c.result.Now)
 	var err error

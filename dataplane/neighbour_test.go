@@ -42,6 +42,7 @@ type container struct {
 	lab    *lab
 	ended  chan struct{}
 	over   chan struct{}
+	last   chan struct{} // closed, it is not started again
 	starts int
 }
 
@@ -49,7 +50,7 @@ const restartAfter = 100 * time.Millisecond
 
 func (l *lab) container() *container {
 	l.Helper()
-	c := &container{lab: l, ended: make(chan struct{}), over: make(chan struct{})}
+	c := &container{lab: l, ended: make(chan struct{}), over: make(chan struct{}), last: make(chan struct{})}
 	go c.keep()
 	l.Cleanup(c.stop)
 	return c
@@ -80,6 +81,8 @@ func (c *container) keep() {
 		}
 		select {
 		case <-time.After(restartAfter):
+		case <-c.last:
+			return
 		case <-c.ended:
 			return
 		}
@@ -330,14 +333,18 @@ func TestAGenerationThatNobodySawHAProxyRunIsNotStartedFrom(t *testing.T) {
 func TestAnEndingHAProxyIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	l, c, address := beside(t)
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	// An endpoint that never answers: what is under way keeps the worker.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
-	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n")
-	time.Sleep(100 * time.Millisecond)
-	close(c.ended) // a pod that ends does not start containers again
+	defer func() { _ = silent.Close() }()
+	l.backend("slow", model.Endpoint{Name: "slow", Address: netip.MustParseAddrPort(silent.Addr().String()), ID: 7})
+	l.route("slow", "slow")
+	l.applies()
+	go l.getWith(fresh, address, "slow")
+	time.Sleep(200 * time.Millisecond)
+	close(c.last) // a pod that ends does not start containers again
 	master := l.master()
 	_ = syscall.Kill(master, syscall.SIGUSR1)
 	l.within(2*time.Second, "it takes no connection any more", func() bool { return strings.Contains(l.getWith(fresh, address, "h"), "refused") })

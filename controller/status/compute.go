@@ -23,6 +23,8 @@ type Result struct {
 	Exposures map[types.NamespacedName]expose.Exposure
 	// Problem says why HAProxy does not serve the latest Graph; "" if it does.
 	Problem string
+	// Lagging says of each Gateway that not all replicas serve why, by its UID.
+	Lagging map[string]string
 	// Features are what our classes publish. They stay the same.
 	Features []gatewayv1.SupportedFeature
 	// Now is the time at which certificates have expired or not; without it, none has.

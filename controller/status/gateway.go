@@ -27,10 +27,12 @@ type gatewayInput struct {
 	addresses []netip.Addr
 	// exposure is what the cluster gives it; nil where HAProxy binds the Gateway's own addresses.
 	exposure *expose.Exposure
+	// lagging says which other replicas do not serve it yet.
+	lagging string
 }
 
 func (i gatewayInput) equal(o gatewayInput) bool {
-	return i.running == o.running && i.problem == o.problem && i.leftOut == o.leftOut &&
+	return i.running == o.running && i.lagging == o.lagging && i.problem == o.problem && i.leftOut == o.leftOut &&
 		slices.Equal(i.listeners, o.listeners) && slices.Equal(i.addresses, o.addresses) && sameExposure(i.exposure, o.exposure)
 }
 
@@ -46,6 +48,7 @@ func gatewayInputOf(g *graph.Graph, gateway *graph.Gateway, r Result) gatewayInp
 	if len(r.LeftOut) > 0 {
 		input.leftOut = r.LeftOut[model.Owner("Gateway "+gateway.Key().String())]
 	}
+	input.lagging = r.Lagging[string(gateway.Source.UID)]
 	for _, listener := range gateway.Listeners {
 		input.listeners = append(input.listeners, listenerInputOf(g, listener, r))
 	}
@@ -157,6 +160,8 @@ func gatewayConditions(gateway *graph.Gateway, input gatewayInput) []metav1.Cond
 	case out.all:
 		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonInvalid,
 			"None of its listeners is served. "+out.why))
+	case input.lagging != "":
+		return withCondition(list, conditions.GatewayNotProgrammed(generation, gatewayv1.GatewayReasonPending, others(input.lagging)))
 	}
 	programmed := conditions.GatewayProgrammed(generation)
 	if out.why != "" {
@@ -199,6 +204,10 @@ func pending(problem string) string {
 		return "HAProxy does not serve this generation yet."
 	}
 	return "HAProxy does not serve this generation yet: " + problem
+}
+
+func others(lagging string) string {
+	return "This replica of Limpet serves this generation; " + lagging + "."
 }
 
 func refused(why string) string { return "HAProxy refuses it: " + why }

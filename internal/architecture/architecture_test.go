@@ -47,6 +47,7 @@ var rules = []rule{
 	{packages: "controller$", own: []string{"api", "controller", "templates", "dataplane", "internal"}},
 	{packages: "controller/cluster", own: []string{"api"}},
 	{packages: "controller/health"},
+	{packages: "controller/replicas", never: [][]string{kubernetes}},
 	{packages: "controller/conditions", own: []string{"api"}, not: [][]string{clients, world}},
 	{
 		packages: "controller/graph",
