@@ -17,6 +17,7 @@ import (
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/expose"
 	"github.com/limpet-gateway/limpet/controller/graph"
+	"github.com/limpet-gateway/limpet/controller/metrics"
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/controller/replicas"
 	"github.com/limpet-gateway/limpet/controller/status"
@@ -64,6 +65,8 @@ type Options struct {
 	Translate translate.Options
 	// Replicas know who else serves what; nil where there is only this one. Lagged is to be called when they know something new.
 	Replicas Replicas
+	// Metrics count what the loop does; nil counts nothing.
+	Metrics *metrics.Metrics
 	// Pod is the name of this replica among the Snapshot's.
 	Pod string
 	// Features are what our GatewayClasses publish; none where nobody asks for them.

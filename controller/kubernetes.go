@@ -12,18 +12,21 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	clientmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/expose"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/health"
 	"github.com/limpet-gateway/limpet/controller/leader"
+	"github.com/limpet-gateway/limpet/controller/metrics"
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/controller/replicas"
 	"github.com/limpet-gateway/limpet/controller/status"
@@ -50,6 +53,8 @@ type KubernetesOptions struct {
 	HealthAddress string
 	// Threads and Connections are HAProxy's; 0 leaves them to it.
 	Threads, Connections int
+	// Version is this Limpet's.
+	Version string
 	// Namespace and Pod are where this replica is.
 	Namespace, Pod string
 	// WatchNamespaces are those whose objects are read; all if empty.
@@ -109,7 +114,7 @@ func (k *kube) tellHealth(ctx context.Context, end func()) <-chan error {
 	go func() {
 		unwell <- health.Run(ctx, health.Options{
 			Address: k.options.HealthAddress, Alive: k.alive, Started: k.started, Ready: k.ready, Log: k.options.Log,
-			Served: replicas.Handler(k.served),
+			Served: replicas.Handler(k.served), Metrics: metrics.Handler(prometheus.Gatherers{k.registry, clientmetrics.Registry}),
 		})
 		end()
 	}()
@@ -156,6 +161,8 @@ type kube struct {
 	source   *cluster.API
 	election *leader.Election
 	writer   *status.Writer
+	registry *prometheus.Registry
+	metrics  *metrics.Metrics
 	replicas *replicas.Watch
 	// events writes Events until its context ends.
 	events func(context.Context)
@@ -164,7 +171,7 @@ type kube struct {
 }
 
 func newKube(o KubernetesOptions) (*kube, error) {
-	k := &kube{options: o}
+	k := &kube{options: o, registry: prometheus.NewRegistry()}
 	var err error
 	if k.client, err = client.New(o.Config, client.Options{Scheme: scheme.Scheme, Mapper: cluster.Mapper()}); err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
@@ -188,8 +195,9 @@ func newKube(o KubernetesOptions) (*kube, error) {
 	if events, k.events, err = newEventSource(o.Config, o.Graph.ControllerName, k.source, o.Log); err != nil {
 		return nil, err
 	}
+	k.metrics = metrics.New(k.registry, o.Version, k.election.Leads)
 	k.writer = status.NewWriter(status.WriterOptions{
-		Client: statusClient{k.client}, View: k.source, Controller: o.Graph.ControllerName,
+		Client: statusClient{k.client, k.metrics}, View: k.source, Controller: o.Graph.ControllerName,
 		Leads: k.election.Leads, Events: events.tell, Log: o.Log,
 	})
 	k.replicas = replicas.New(replicas.Options{Port: healthPort(o.HealthAddress), Leads: k.election.Leads, OnChange: k.lagged, Log: o.Log})
@@ -233,7 +241,10 @@ func (k *kube) newEngine() error {
 			}
 		},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return k.registry.Register(metrics.NewCollector(k.engine, o.Log))
 }
 
 // useKeys renders with these keys from now on.
@@ -265,7 +276,7 @@ func (k *kube) run(ctx context.Context) error {
 	loop := New(Options{
 		Source: k.source, Engine: k.engine, Status: k.writer, Exposer: exposer, Graph: o.Graph, Log: o.Log, Features: status.Features(),
 		Translate: translate.Options{NamesKey: secrets.Names, TrustedProxies: o.TrustedProxies},
-		Replicas:  k.replicas, Pod: o.Pod,
+		Replicas:  k.replicas, Metrics: k.metrics, Pod: o.Pod,
 	})
 	k.loop.Store(loop)
 	ctx, cancel := context.WithCancel(ctx)

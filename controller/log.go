@@ -82,10 +82,11 @@ func listeningAt(listener *graph.Listener, at []netip.AddrPort) []any {
 
 // logExpired warns once of each certificate whose time is over: the status says so too, but nothing of it fails.
 func (c *Controller) logExpired(now *graph.Graph, at time.Time) {
-	expired := map[*graph.Certificate]bool{}
+	expired, expiries := map[*graph.Certificate]bool{}, map[string]time.Time{}
 	for _, gateway := range now.Gateways {
 		for _, listener := range gateway.AllListeners() {
 			for _, certificate := range listener.Certificates {
+				expiries[certificate.Secret.String()] = certificate.NotAfter
 				if expired[certificate] || !at.After(certificate.NotAfter) {
 					continue
 				}
@@ -98,4 +99,5 @@ func (c *Controller) logExpired(now *graph.Graph, at time.Time) {
 		}
 	}
 	c.expired = expired
+	c.options.Metrics.Expiries(expiries)
 }

@@ -12,11 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
+	"github.com/limpet-gateway/limpet/controller/metrics"
 	"github.com/limpet-gateway/limpet/controller/status"
 )
 
 // statusClient is a status.Client for an API server.
-type statusClient struct{ client client.Client }
+type statusClient struct {
+	client  client.Client
+	metrics *metrics.Metrics
+}
 
 // Get returns what there is of an object.
 func (c statusClient) Get(ctx context.Context, version string, name cluster.Name) (cluster.Live, error) {
@@ -38,7 +42,9 @@ func (c statusClient) Patch(ctx context.Context, name cluster.Name, live cluster
 		return cluster.Live{}, err
 	}
 	object := emptyObject(live.APIVersion, name)
-	if err := c.client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	err = c.client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	c.metrics.Wrote(name.Kind, err)
+	if err != nil {
 		return cluster.Live{}, statusError(err)
 	}
 	return liveOf(object)

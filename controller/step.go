@@ -16,6 +16,7 @@ import (
 func (c *Controller) Step(ctx context.Context, s cluster.Snapshot) error {
 	start := time.Now()
 	w, err := c.pipeline.run(s)
+	c.options.Metrics.Rebuilt(time.Since(start), err != nil, s.Counts())
 	if err != nil {
 		var changed []string
 		_ = protect(func() { changed = changedObjects(c.last, s) })
@@ -77,6 +78,7 @@ func (c *Controller) reported(ctx context.Context, r dataplane.Result) {
 func (c *Controller) settle(ctx context.Context, r dataplane.Result, took time.Duration) error {
 	c.revision = max(c.revision, r.Revision)
 	c.logResult(r, took)
+	defer func() { c.options.Metrics.Applied(r, took, len(c.result.LeftOut)) }()
 	c.result.LeftOut = maps.Clone(c.wanted.faults)
 	for owner, words := range r.LeftOut {
 		c.result.LeftOut[model.Owner(owner)] = join(c.result.LeftOut[model.Owner(owner)], words)
@@ -104,6 +106,7 @@ func (c *Controller) writeStatus(ctx context.Context) error {
 	}
 	if c.options.Replicas != nil {
 		c.result.Lagging = c.options.Replicas.Lagging()
+		c.options.Metrics.Lagging(len(c.result.Lagging))
 	}
 	c.logExpired(c.wanted.graph, c.result.Now)
 	var err error

@@ -93,6 +93,7 @@ type Engine struct {
 	ending   sync.Once
 	driver   *driver
 	turned   atomic.Int64 // when the loop turned last
+	naming   atomic.Pointer[naming]
 }
 
 // New prepares an Engine. It does nothing before Start.

@@ -46,6 +46,7 @@ func (e *Engine) work(waiting []request) ([]request, bool) {
 	ctx, cancel := e.context(waiting)
 	defer cancel()
 	result, done := e.driver.round(ctx)
+	e.naming.Store(&naming{e.driver.config, e.driver.placement})
 	if !done {
 		return waiting, true
 	}

@@ -94,7 +94,7 @@ func (f *controllerFlags) run(cmd *cobra.Command) error {
 	if options.HAProxy, err = findHAProxy(ctx, f.haproxy); err != nil {
 		return err
 	}
-	options.Log, options.AccessLogTo = log, cmd.OutOrStdout()
+	options.Log, options.AccessLogTo, options.Version = log, cmd.OutOrStdout(), version
 	if self, err := os.Executable(); err == nil && !options.Neighbour {
 		options.Originator = []string{self, "originate", "--dir", options.Dir}
 	}

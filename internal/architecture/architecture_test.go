@@ -47,6 +47,7 @@ var rules = []rule{
 	{packages: "controller$", own: []string{"api", "controller", "templates", "dataplane", "internal"}},
 	{packages: "controller/cluster", own: []string{"api"}},
 	{packages: "controller/health"},
+	{packages: "controller/metrics", own: []string{"controller/model", "dataplane"}, never: [][]string{kubernetes}},
 	{packages: "controller/replicas", never: [][]string{kubernetes}},
 	{packages: "controller/conditions", own: []string{"api"}, not: [][]string{clients, world}},
 	{
