@@ -17,7 +17,7 @@ func Page(version string, sentences []Sentence, coverage *Coverage) string {
 	p.line("# What the specification demands, and what shows it")
 	p.line("")
 	p.line("Every sentence with MUST, SHOULD, REQUIRED or RECOMMENDED (and must and should in lower case) in the Gateway API's")
-	p.line("Go comments about HTTPRoute, GRPCRoute, Gateway, ListenerSet, BackendTLSPolicy, XBackend and ReferenceGrant, with the")
+	p.line("Go comments about HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, Gateway, ListenerSet, BackendTLSPolicy, XBackend and ReferenceGrant, with the")
 	p.line("types they are made of, and in the proposals about sessions (GEP-1619), backends (4894), retries (1731), timeouts (1742)")
 	p.line("and CORS (1767), of %s@%s. A sentence without an entry in [coverage.yaml](coverage.yaml), or an entry whose test", Module, version)
 	p.line("does not exist, fails `make test`. A test is named by its folder, function and case. What the specification wants")

@@ -94,7 +94,7 @@ func TestARouteHasOneEntryForEachParentRefOfOurs(t *testing.T) {
 
 func TestAProgrammedConditionIsAlwaysThere(t *testing.T) {
 	t.Parallel()
-	manifests := class + gateway("gw", http80, "{name: bad, port: 81, protocol: TCP}") + gateway("refused", "{name: bad, port: 81, protocol: TCP}")
+	manifests := class + gateway("gw", http80, "{name: bad, port: 81, protocol: UDP}") + gateway("refused", "{name: bad, port: 81, protocol: UDP}")
 	g := build(t, manifests)
 	for name, test := range map[string]struct {
 		result                      status.Result
@@ -301,12 +301,12 @@ func everythingWrong() string {
 		"{name: good, port: 80, protocol: HTTP}",
 		"{name: same-a, port: 81, protocol: HTTP}", "{name: same-b, port: 81, protocol: HTTP}",
 		"{name: mixed-a, port: 82, protocol: HTTP}", "{name: mixed-b, port: 82, protocol: HTTPS, tls: {certificateRefs: [{name: x}]}}",
-		"{name: tcp, port: 83, protocol: TCP}", "{name: big, port: 65535, protocol: HTTP, hostname: BAD}",
+		"{name: tcp, port: 83, protocol: UDP}", "{name: big, port: 65535, protocol: HTTP, hostname: BAD}",
 		"{name: kinds, port: 84, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}",
 		"{name: tls-a, port: 443, protocol: HTTPS, hostname: a.com, tls: {certificateRefs: [{name: gone}]}}",
 		"{name: tls-b, port: 443, protocol: HTTPS, hostname: '*.com', tls: {certificateRefs: [{name: x, namespace: other}]}}",
 	}
-	text += strings.Replace(gateway("gw", listeners...), "listeners:", "allowedListeners: {namespaces: {from: Same}}, listeners:", 1) + gateway("younger", http80) + gateway("none", "{name: tcp, port: 83, protocol: TCP}")
+	text += strings.Replace(gateway("gw", listeners...), "listeners:", "allowedListeners: {namespaces: {from: Same}}, listeners:", 1) + gateway("younger", http80) + gateway("none", "{name: tcp, port: 83, protocol: UDP}")
 	for i, set := range []string{
 		"{parentRef: {name: gw}, listeners: [{name: a, port: 80, protocol: HTTP, hostname: set.com}, {name: b, port: 80, protocol: HTTP}]}",
 		"{parentRef: {name: gw}, listeners: [" + strings.Join(listeners, ", ") + "]}", "{parentRef: {name: gw}, listeners: []}",
