@@ -101,3 +101,23 @@ func TestTheGuideToBackendsIsServedAsItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestTheGuideToConnectionsIsServedAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	w := Run(t, class+guide(t, "layer4.md")+certificate("www", "www.example.com")+certificate("db", "db.example.com"), pods("web", 1),
+		connecting("db", 1, nil), connecting("own", 1, newAuthority().server("own")), connecting("queue", 1, nil), connecting("canary", 1, nil))
+	if a := w.ask(t, request{host: "www.example.com", target: "/", tls: true}); a.outcome() != "web" || a.shown() != "www.example.com" {
+		t.Errorf("HTTPS: %s with the certificate of %s", a.outcome(), a.shown())
+	}
+	for sni, want := range map[string]string{
+		"db.example.com": "db-1 plain", "a.own.example.com": "own-1 TLS for a.own.example.com", "x.b.own.example.com": "own-1 TLS for x.b.own.example.com",
+		"c.own.example.com": "closed",
+	} {
+		if got := w.greeted(t, connection{port: 443, sni: sni}); got != want {
+			t.Errorf("%s: %s, want %s", sni, got, want)
+		}
+	}
+	if seen := w.share(t, 200, connection{port: 5672}); seen["queue-1"]+seen["canary-1"] != 200 || seen["canary-1"] < 5 || seen["canary-1"] > 40 {
+		t.Errorf("TCP: %v, want one tenth at the canary", seen)
+	}
+}

@@ -30,6 +30,7 @@ func topics(base string) []topic {
 		{"Services", serviceChanges(base)},
 		{"HTTPRoute", routeChanges(base)},
 		{"GRPCRoute", grpcChanges(base)},
+		{"TLSRoute and TCPRoute", connectionChanges(base)},
 		{"Filters of HTTPRoute", filterChanges(base)},
 		{"Timeouts and retries", attemptChanges(base)},
 		{"Sessions", sessionChanges(base)},
@@ -204,6 +205,31 @@ func sessionChanges(base string) []change {
 	return append(append(changes, life("a session in a header", with(""), with("type: Header, header: {name: X-First}"), with("type: Header, header: {name: X-Second}"))...),
 		change{what: "a limit of a session", from: with("absoluteTimeout: 1h, cookie: {lifetimeType: Permanent}"), to: with("absoluteTimeout: 2h, cookie: {lifetimeType: Permanent}")},
 		change{what: "from a cookie to a header", from: with("cookie: {}"), to: with("type: Header, header: {name: X-First}")})
+}
+
+// connectionChanges are those at layer 4. The first backend needs slots of its own, as the first listener needs its port.
+func connectionChanges(base string) []change {
+	with := func(listeners string) string { return strings.Replace(base, hotListeners, hotListeners+listeners, 1) }
+	passthrough := "  - {name: pass, port: 443, protocol: TLS, hostname: '*.pass.example', tls: {mode: Passthrough}}\n"
+	terminate := "  - {name: term, port: 443, protocol: TLS, hostname: term.example, tls: {mode: Terminate, certificateRefs: [{name: steady}]}}\n"
+	tcp := "  - {name: tcp, port: 9000, protocol: TCP}\n"
+	all := with(passthrough + terminate + tcp)
+	one := all + tlsRoute("pass", "pass", "a.pass.example", "{name: other, port: 80}")
+	shares := func(a, b int) string {
+		return one + tcpRoute("tcp", "tcp", fmt.Sprintf("{name: other, port: 80, weight: %d}, {name: empty, port: 80, weight: %d}", a, b))
+	}
+	changes := []change{
+		{what: "a listener that passes TLS through, beside HTTPS, added", from: base, to: with(passthrough)},
+		{what: "one that terminates TLS on the same port added", to: with(passthrough + terminate)},
+		{what: "a TCP listener added", to: all},
+		{what: "the first TLSRoute added", to: one},
+		{what: "a second TLSRoute added", to: one + tlsRoute("more", "pass", "b.pass.example", "{name: other, port: 80}")},
+		{what: "a hostname of a TLSRoute changed", to: one + tlsRoute("more", "pass", "c.pass.example", "{name: other, port: 80}")},
+		{what: "the Service of a TLSRoute changed", to: one + tlsRoute("more", "pass", "c.pass.example", "{name: empty, port: 80}")},
+		{what: "a TLSRoute removed", to: one},
+	}
+	return append(append(changes, life("a TCPRoute", one, shares(1, 1), shares(1, 0))...),
+		change{what: "the listeners at layer 4 removed", from: one, to: base})
 }
 
 func certificateChanges(base string) []change {

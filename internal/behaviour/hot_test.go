@@ -212,7 +212,7 @@ func (w *World) reasons(all []string) string {
 }
 
 var (
-	hashes = regexp.MustCompile(`\b(?:([ptdu]|certs/|lists/t)[a-z2-7]{12}h?|(s)[0-9]+/)\b`)
+	hashes = regexp.MustCompile(`\b(?:([ptdu]|certs/|lists/t)[a-z2-7]{12}[hd]?|(s)[0-9]+/)\b`)
 	ports  = regexp.MustCompile(`:[0-9]{4,5}\b`)
 )
 

@@ -96,12 +96,16 @@ func TestTheMoreSpecificHostnameOfATLSRouteGoesFirst(t *testing.T) {
   - {name: wild, port: 443, protocol: TLS, hostname: "*.ex.com", tls: {mode: Passthrough}}
 `)+second("1", tlsRoute("broad", "one", `"*.ex.com"`, "{name: broad, port: 80}"))+second("2", tlsRoute("exact", "one", "abc.ex.com", "{name: exact, port: 80}"))+
 		second("3", tlsRoute("wide", "wild", `"*.com"`, "{name: broad, port: 80}"))+second("4", tlsRoute("narrow", "wild", `"*.ex.com"`, "{name: exact, port: 80}"))+
-		second("5", tlsRoute("late", "wild", `"*.ex.com", only.ex.com`, "{name: late, port: 80}")),
+		second("5", tlsRoute("late", "wild", `"*.ex.com", only.ex.com, abc.ex.com, other.org`, "{name: late, port: 80}")),
 		connecting("broad", 1, newAuthority().server("a")), connecting("exact", 1, newAuthority().server("a")), connecting("late", 1, newAuthority().server("a")))
 	for sni, want := range map[string]string{"abc.ex.com": "exact-1", "x.ex.com": "exact-1", "only.ex.com": "late-1"} {
 		if got := w.greeted(t, connection{port: 443, sni: sni}); got != want+" TLS for "+sni {
 			t.Errorf("%s: %s, want %s", sni, got, want)
 		}
+	}
+	// A hostname that the route has and the listener has not.
+	if got := w.greeted(t, connection{port: 443, sni: "other.org"}); got != "closed" {
+		t.Errorf("other.org: %s", got)
 	}
 }
 
