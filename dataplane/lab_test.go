@@ -142,11 +142,21 @@ func (l *lab) pids() []int {
 	return pids
 }
 
-func (l *lab) master() int { return l.pids()[0] }
+func (l *lab) master() int { return l.processes()[0] }
 
 func (l *lab) worker() int {
-	pids := l.pids()
+	pids := l.processes()
 	return pids[len(pids)-1]
+}
+
+// processes are pids, of which there must be some.
+func (l *lab) processes() []int {
+	l.Helper()
+	pids := l.pids()
+	if len(pids) == 0 {
+		l.Fatal("no HAProxy runs")
+	}
+	return pids
 }
 
 func (l *lab) kill(pid int) {

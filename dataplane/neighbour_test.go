@@ -46,7 +46,11 @@ type container struct {
 	starts int
 }
 
-const restartAfter = 100 * time.Millisecond
+const (
+	restartAfter = 100 * time.Millisecond
+	// patience is for busy machines.
+	patience = 30 * time.Second
+)
 
 func (l *lab) container() *container {
 	l.Helper()
@@ -113,7 +117,7 @@ func beside(t *testing.T) (l *lab, c *container, address string) {
 	t.Helper()
 	l = newLab(t, neighbour)
 	c = l.container()
-	l.within(5*time.Second, "HAProxy is there", func() bool { return len(l.pids()) == 2 })
+	l.within(patience, "HAProxy is there", func() bool { return len(l.pids()) == 2 })
 	address = l.port("p1", "Gateway a")
 	l.backend("one", l.endpoint("a", 1))
 	l.backend("two", l.endpoint("b", 1))
@@ -125,7 +129,7 @@ func beside(t *testing.T) (l *lab, c *container, address string) {
 // applies applies until it works: HAProxy may not be there yet.
 func (l *lab) applies() {
 	l.Helper()
-	l.within(10*time.Second, "the configuration is served", func() bool { return l.try(5*time.Second).Err == nil })
+	l.within(patience, "the configuration is served", func() bool { return l.try(5*time.Second).Err == nil })
 }
 
 func TestHAProxyOfAnotherContainerIsReadyWithTheFirstCompleteConfiguration(t *testing.T) {
@@ -154,7 +158,7 @@ func TestHAProxyOfAnotherContainerIsReadyWithTheFirstCompleteConfiguration(t *te
 	}
 	l.container()
 	asks := func() string { return status(l, "http://"+ready.String()+"/ready") }
-	l.within(5*time.Second, "it says that it is not ready", func() bool { return asks() == "503" })
+	l.within(patience, "it says that it is not ready", func() bool { return asks() == "503" })
 	master := l.master()
 	l.applies()
 	if got := asks(); got != "200" || l.master() != master {
@@ -217,8 +221,8 @@ func TestAKilledHAProxyOfAnotherContainerIsBackWithEverything(t *testing.T) {
 			} else {
 				l.killAll()
 			}
-			l.within(2*time.Second, "the old one is gone", func() bool { return l.get(address, "j") != "b" })
-			l.within(10*time.Second, "it answers again", func() bool { return l.get(address, "j") == "b" })
+			l.within(patience, "the old one is gone", func() bool { return l.get(address, "j") != "b" })
+			l.within(patience, "it answers again", func() bool { return l.get(address, "j") == "b" })
 			t.Logf("back after %s, start %d", time.Since(start), c.starts)
 			l.backend("two", l.endpoint("c", 2))
 			l.route("k", "one")
@@ -251,7 +255,7 @@ func TestHAProxyAndControllerKilledAtOnceLoseNothing(t *testing.T) {
 		l.killAll()
 		l.crash()
 		if got := l.get(address, "h"); got != "a" {
-			l.within(5*time.Second, "it serves without a controller", func() bool { return l.get(address, "h") == "a" })
+			l.within(patience, "it serves without a controller", func() bool { return l.get(address, "h") == "a" })
 		}
 		l.start()
 		l.applies()
@@ -320,11 +324,11 @@ func TestAGenerationThatNobodySawHAProxyRunIsNotStartedFrom(t *testing.T) {
 	d.behind.wait(d)
 	d.release()
 	l.killAll()
-	l.within(5*time.Second, "it does not come up", func() bool { return c.starts > 2 })
+	l.within(patience, "it does not come up", func() bool { return c.starts > 2 })
 	l.start()
-	l.within(5*time.Second, "it serves the last good one", func() bool { return l.get(address, "h") == "a" })
+	l.within(patience, "it serves the last good one", func() bool { return l.get(address, "h") == "a" })
 	l.route("k", "two")
-	l.within(10*time.Second, "the rest is served, the deaf port is left out", func() bool {
+	l.within(patience, "the rest is served, the deaf port is left out", func() bool {
 		result := l.try(5 * time.Second)
 		return result.Err == nil && result.LeftOut["Gateway deaf"] != "" && l.get(address, "k") == "b"
 	})
@@ -347,7 +351,7 @@ func TestAnEndingHAProxyIsLeftAlone(t *testing.T) {
 	close(c.last) // a pod that ends does not start containers again
 	master := l.master()
 	_ = syscall.Kill(master, syscall.SIGUSR1)
-	l.within(2*time.Second, "it takes no connection any more", func() bool { return strings.Contains(l.getWith(fresh, address, "h"), "refused") })
+	l.within(patience, "it takes no connection any more", func() bool { return strings.Contains(l.getWith(fresh, address, "h"), "refused") })
 	l.port("p2", "Gateway b") // needs a reload
 	if result := l.try(2 * time.Second); result.Err == nil || result.Reloaded {
 		t.Errorf("%+v, want an error: there is no HAProxy to change", result)
