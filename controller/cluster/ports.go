@@ -44,7 +44,7 @@ type PortEntry struct {
 // maxHolder keeps a table of all ports below the limit of a ConfigMap, 1 MiB.
 const maxHolder = 40
 
-// NewPortHolder names a Gateway's port. Of a long name only the beginning is shown.
+// NewPortHolder names a Gateway's port. Of a long name only the beginning is shown, which may be one of the namespace alone.
 func NewPortHolder(gateway types.NamespacedName, port uint16) PortHolder {
 	name := gateway.String()
 	if len(name) > maxHolder {
@@ -52,12 +52,6 @@ func NewPortHolder(gateway types.NamespacedName, port uint16) PortHolder {
 		name = name[:maxHolder-17] + "~" + hex.EncodeToString(hash[:8])
 	}
 	return PortHolder(name + ":" + strconv.Itoa(int(port)))
-}
-
-// Namespace is that of the Gateway, or its beginning.
-func (h PortHolder) Namespace() string {
-	namespace, _, _ := strings.Cut(string(h), "/")
-	return namespace
 }
 
 // NewPortTable returns a table with the given entries. version is the ConfigMap's resourceVersion, "" where there is none.
@@ -99,7 +93,7 @@ func ReadPorts(source *corev1.ConfigMap, last *PortTable) *PortTable {
 func parseEntry(value string) (PortEntry, bool) {
 	words := strings.Split(value, " ")
 	entry := PortEntry{Holder: PortHolder(words[0])}
-	if !strings.Contains(words[0], "/") || !strings.Contains(words[0], ":") {
+	if !strings.Contains(words[0], ":") {
 		return entry, false
 	}
 	switch {

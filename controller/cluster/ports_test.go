@@ -68,11 +68,19 @@ func TestPortTableIgnoresWhatIsNoEntry(t *testing.T) {
 func TestPortHolderOfALongNameIsShortAndItsOwn(t *testing.T) {
 	t.Parallel()
 	seen := map[PortHolder]bool{}
-	for _, name := range []string{strings.Repeat("a", 253), strings.Repeat("a", 252) + "b", strings.Repeat("a", 252)} {
-		holder := NewPortHolder(types.NamespacedName{Namespace: "default", Name: name}, 65535)
-		if len(holder) > maxHolder+len(":65535") || seen[holder] || holder.Namespace() != "default" {
-			t.Errorf("%s for %q", holder, name)
+	entries := map[uint16]PortEntry{}
+	for _, namespace := range []string{"default", strings.Repeat("n", 63)} {
+		for _, name := range []string{strings.Repeat("a", 253), strings.Repeat("a", 252) + "b", strings.Repeat("a", 252)} {
+			holder := NewPortHolder(types.NamespacedName{Namespace: namespace, Name: name}, 65535)
+			if len(holder) > maxHolder+len(":65535") || seen[holder] {
+				t.Errorf("%s for %q", holder, name)
+			}
+			seen[holder] = true
+			entries[uint16(FirstPort+len(entries))] = PortEntry{Holder: holder}
 		}
-		seen[holder] = true
+	}
+	table := NewPortTable("", entries)
+	if read := ReadPorts(portsMap("1", table.Data()), nil); !read.EqualEntries(table) {
+		t.Errorf("read %v, want %v", read.Data(), table.Data())
 	}
 }

@@ -39,7 +39,7 @@ func (c *computation) ports() map[*graph.Gateway]string {
 			continue
 		}
 		for _, holder := range needed(gateway) {
-			if why := a.place(table, gateway.Key().Namespace, holder); why != "" {
+			if why := a.place(table, gateway.Source.Namespace, holder); why != "" {
 				unplaced[gateway] = why
 			}
 		}
@@ -62,13 +62,13 @@ func (c *computation) portsConfigMap(table *cluster.PortTable) *corev1.ConfigMap
 	}
 }
 
-// holders are all ports that our Gateways name. One that is refused for the moment keeps its ports.
-func (c *computation) holders() map[cluster.PortHolder]bool {
-	all := make(map[cluster.PortHolder]bool)
+// holders are all ports that our Gateways name, with their namespaces. One that is refused for the moment keeps its ports.
+func (c *computation) holders() map[cluster.PortHolder]string {
+	all := make(map[cluster.PortHolder]string)
 	for _, gateway := range c.graph.Gateways {
 		for _, listener := range gateway.AllListeners() {
 			if listener.Port != 0 {
-				all[listener.Holder()] = true
+				all[listener.Holder()] = gateway.Source.Namespace
 			}
 		}
 	}
@@ -92,13 +92,14 @@ func needed(gateway *graph.Gateway) []cluster.PortHolder {
 
 // keep takes over what a table has: what is used as it is, what is not used any more as free from now on, and what has been
 // free for long enough not at all. Only that a port could be forgotten is no reason to write.
-func (a *allocation) keep(table *cluster.PortTable, used map[cluster.PortHolder]bool) {
+func (a *allocation) keep(table *cluster.PortTable, used map[cluster.PortHolder]string) {
 	dropped := make(map[uint16]cluster.PortEntry)
 	changes := 0
 	for port, entry := range table.All() {
+		namespace, inUse := used[entry.Holder]
 		switch {
-		case entry.Free.IsZero() && used[entry.Holder] && table.Port(entry.Holder) == port:
-			a.count[entry.Holder.Namespace()]++
+		case entry.Free.IsZero() && inUse && table.Port(entry.Holder) == port:
+			a.count[namespace]++
 		case entry.Free.IsZero():
 			entry.Free = a.now
 			changes++
@@ -114,7 +115,7 @@ func (a *allocation) keep(table *cluster.PortTable, used map[cluster.PortHolder]
 }
 
 // missing says whether a port is used that the table does not have.
-func (a *allocation) missing(table *cluster.PortTable, used map[cluster.PortHolder]bool) bool {
+func (a *allocation) missing(table *cluster.PortTable, used map[cluster.PortHolder]string) bool {
 	for holder := range used {
 		if table.Port(holder) == 0 {
 			return true
@@ -129,7 +130,7 @@ func (a *allocation) place(table *cluster.PortTable, namespace string, holder cl
 	if table.Port(holder) != 0 {
 		return ""
 	}
-	if a.count[holder.Namespace()] >= maxPerNamespace {
+	if a.count[namespace] >= maxPerNamespace {
 		return "the Gateways of namespace " + namespace + " have a quarter of all ports of Limpet's pods, and get no more: delete some listeners."
 	}
 	port := table.Last(holder)
@@ -139,7 +140,7 @@ func (a *allocation) place(table *cluster.PortTable, namespace string, holder cl
 	if port == 0 {
 		return "no port of Limpet's pods is left: those of deleted listeners are given away again after two hours."
 	}
-	a.count[holder.Namespace()]++
+	a.count[namespace]++
 	a.entries[port] = cluster.PortEntry{Holder: holder}
 	return ""
 }
