@@ -12,8 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -42,7 +45,8 @@ type Server struct {
 	// Client is one for Config, that knows the kinds of Kubernetes and of the Gateway API.
 	Client client.Client
 
-	environment *envtest.Environment
+	environment  *envtest.Environment
+	certificates string
 }
 
 var shared struct {
@@ -66,7 +70,9 @@ func (t Tests) Run() int {
 	return code
 }
 
-func (s *Server) stop() error { return s.environment.Stop() }
+func (s *Server) stop() error {
+	return errors.Join(s.environment.Stop(), os.RemoveAll(s.certificates))
+}
 
 // Shared is the Server of all tests of a package, for those that keep to namespaces of their own. The package's TestMain
 // has to run Tests.
@@ -96,6 +102,7 @@ func Start(t testing.TB, definitions bool) *Server {
 
 func start(definitions bool) (*Server, error) {
 	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	programs, err := programs()
 	if err != nil {
 		return nil, err
@@ -116,16 +123,21 @@ func start(definitions bool) (*Server, error) {
 	// What a user's environment says of other clusters is of no concern here.
 	useExisting := false
 	s.environment.UseExistingCluster = &useExisting
+	// A folder of its own has the same certificates after an outage.
+	if s.certificates, err = os.MkdirTemp("", "apiserver-"); err != nil {
+		return nil, err
+	}
+	s.environment.ControlPlane.GetAPIServer().CertDir = s.certificates
 	if s.Config, err = s.environment.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start an API server: %w", err), s.environment.Stop())
+		return nil, errors.Join(fmt.Errorf("start an API server: %w", err), s.stop())
 	}
 	s.Config.QPS = -1
 	if s.Client, err = client.New(s.Config, client.Options{Scheme: types}); err != nil {
-		return nil, errors.Join(err, s.environment.Stop())
+		return nil, errors.Join(err, s.stop())
 	}
 	if definitions {
 		if err := s.install(Definitions()); err != nil {
-			return nil, errors.Join(err, s.environment.Stop())
+			return nil, errors.Join(err, s.stop())
 		}
 	}
 	return s, nil
@@ -180,12 +192,36 @@ func (s *Server) Uninstall(t testing.TB, names ...string) {
 	}
 }
 
-// StopAPI ends the API server, as an outage does; what it holds stays.
+// StopAPI kills the API server, as an outage does; what it holds stays.
 func (s *Server) StopAPI(t testing.TB) {
 	t.Helper()
+	if err := killHolder(s.certificates); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.environment.ControlPlane.APIServer.Stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// killHolder kills the API server that was started with this folder of certificates. Asked to end, it would first finish
+// what is under way, for a minute or more.
+func killHolder(folder string) error {
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, process := range processes {
+		command, err := os.ReadFile(process)
+		if err != nil || !strings.Contains(string(command), "--cert-dir="+folder+"\x00") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(process)))
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return errors.New("the API server does not run")
 }
 
 // StartAPI ends the outage.
