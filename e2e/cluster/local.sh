@@ -5,7 +5,7 @@
 #   local.sh build           compile etcd, containerd and Kubernetes (some 10 minutes on 2 cores, once for a cache)
 #   local.sh up              start the node, and print the path of its kubeconfig
 #   local.sh load FILE…      give it images, from OCI or docker archives
-#   local.sh exec CMD…       run a command where the addresses of API server, pods and Services are reachable
+#   local.sh exec CMD…       run a command in the node: addresses of API server, pods and Services are reachable, its daemons seen
 #   local.sh kubectl ARG…    kubectl, with that kubeconfig
 #   local.sh stop DAEMON     kill etcd, apiserver, controller-manager, scheduler, containerd, kubelet or kube-proxy
 #   local.sh start DAEMON    start it again
@@ -153,15 +153,11 @@ start_node() {
   within 10 alive
 }
 
-in_node() { nsenter -t "$(cat "$RUN/node.pid")" --net --mount --pid -- "$@"; }
+in_node() { nsenter -t "$(cat "$RUN/node.pid")" --net --mount --pid --wd="$PWD" -- "$@"; }
 
-# reach runs a command of the machine's, in the node's network.
-reach() {
-  alive || die "there is no node $CLUSTER: start it with '$0 up'"
-  nsenter -t "$(cat "$RUN/node.pid")" --net -- "$@"
-}
+need_node() { alive || die "there is no node $CLUSTER: start it with '$0 up'"; }
 
-kubectl() { reach "$BIN/kubectl" "$@"; }
+kubectl() { nsenter -t "$(cat "$RUN/node.pid")" --net -- "$BIN/kubectl" "$@"; }
 
 network() {
   in_node ip link set lo up
@@ -374,8 +370,15 @@ down() {
 
 case ${1:-} in
   build) with_lock cluster build ;;
-  exec) reach "${@:2}" ;;
-  up | down | load | kubectl | start | stop) "$@" ;;
+  up | down) "$@" ;;
+  exec)
+    need_node
+    in_node "${@:2}"
+    ;;
+  load | kubectl | start | stop)
+    need_node
+    "$@"
+    ;;
   *)
     sed -n '2,/^#$/{/^#$/!s/^# //p}' "$0"
     sed -n '/^#   local.sh/s/^# //p' "$0"
