@@ -26,7 +26,7 @@ haproxy = HAPROXY="$$(hack/haproxy.sh)" && export HAPROXY
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nVariables: PKGS (%s), IMAGE, TESTFLAGS, BENCHFLAGS, FUZZTIME (%s), KEEP, RUN, HAPROXY (a path)\n' '$(PKGS)' '$(FUZZTIME)'
 
 ##@ Use
@@ -56,8 +56,22 @@ test: go gcc ## run all tests with the race detector, against a real HAProxy (on
 torture: go gcc ## run the tests of docs/field-reports.md at the scale that was reported (half an hour)
 	@$(haproxy) && LIMPET_TORTURE=1 go test -count=1 -timeout 2h -run '^TestB[0-9]' $(TESTFLAGS) ./internal/behaviour
 
-.PHONY: conformance
-conformance: go ## run Gateway API's own conformance tests on `limpet serve`, without a cluster (RUN chooses some)
+.PHONY: conformance e2e
+conformance: go ## run Gateway API's conformance suite on the installed chart (RUN is one test), and write docs/conformance
+	@RUN='$(RUN)' KEEP='$(KEEP)' IMAGE='$(IMAGE)' e2e/run.sh conformance
+e2e: go ## run our own tests of what clients notice on the installed chart (RUN chooses some)
+	@RUN='$(RUN)' KEEP='$(KEEP)' IMAGE='$(IMAGE)' e2e/run.sh e2e
+
+.PHONY: cluster-build cluster-up cluster-down
+cluster-build: go ## compile what a local Kubernetes node needs, into .cache/cluster (once)
+	@e2e/cluster/local.sh build
+cluster-up: go ## a cluster with Limpet on it, to look at (E2E_CLUSTER=local, kind or kubeconfig)
+	@IMAGE='$(IMAGE)' e2e/run.sh up
+cluster-down: go ## end it
+	@e2e/run.sh down
+
+.PHONY: conformance-files
+conformance-files: go ## run the conformance suite's tests on `limpet serve`, without a cluster (RUN chooses some)
 	@$(haproxy) && cd e2e && go test -count=1 -timeout 40m ./conformance -run 'TestLists|TestConformance/$(RUN)' $(TESTFLAGS)
 
 .PHONY: golden

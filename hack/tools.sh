@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # Makes sure that a tool is there, installing it where that is possible, and prints its path:
 #
-#   hack/tools.sh go | gcc | golangci-lint | shellcheck | wrk
+#   hack/tools.sh go | gcc | golangci-lint | controller-gen | helm | kind | kubeconform | shellcheck | wrk
 #
 # What Go can build is pinned here and kept in .cache; the rest comes from Debian's packages.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 GOLANGCI_LINT=v2.15.0
+CONTROLLER_GEN=v0.23.0
+HELM=v4.3.2
+KIND=v0.33.0
+KUBECONFORM=v0.8.0
 
 go_() {
   local found version minor
@@ -35,15 +39,15 @@ gcc_() {
   command -v gcc || command -v cc
 }
 
-golangci_lint() {
-  local folder=$CACHE/golangci-lint/$GOLANGCI_LINT
-  if [ ! -x "$folder/golangci-lint" ]; then
+# built NAME VERSION PACKAGE prints the path of a tool that Go builds, once for this checkout.
+built() {
+  local folder=$CACHE/$1/$2
+  if [ ! -x "$folder/$1" ]; then
     go_ >/dev/null
-    say "building golangci-lint $GOLANGCI_LINT (a few minutes, once for this checkout)"
-    (cd / && GOBIN=$folder quietly nice go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$GOLANGCI_LINT") ||
-      die "building golangci-lint failed: see above"
+    say "building $1 $2 (a few minutes, once for this checkout)"
+    (cd / && GOBIN=$folder quietly nice go install "$3@$2") || die "building $1 failed: see above"
   fi
-  echo "$folder/golangci-lint"
+  echo "$folder/$1"
 }
 
 # package COMMAND PACKAGE… makes sure of a command that a Debian package brings.
@@ -60,8 +64,12 @@ package() {
 case ${1:-} in
   go) go_ ;;
   gcc) gcc_ ;;
-  golangci-lint) golangci_lint ;;
+  golangci-lint) built golangci-lint "$GOLANGCI_LINT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint ;;
+  controller-gen) built controller-gen "$CONTROLLER_GEN" sigs.k8s.io/controller-tools/cmd/controller-gen ;;
+  helm) built helm "$HELM" helm.sh/helm/v4/cmd/helm ;;
+  kind) built kind "$KIND" sigs.k8s.io/kind ;;
+  kubeconform) built kubeconform "$KUBECONFORM" github.com/yannh/kubeconform/cmd/kubeconform ;;
   shellcheck) package shellcheck shellcheck ;;
   wrk) package wrk wrk ;;
-  *) die "usage: hack/tools.sh go|gcc|golangci-lint|shellcheck|wrk" ;;
+  *) die "usage: hack/tools.sh go|gcc|golangci-lint|controller-gen|helm|kind|kubeconform|shellcheck|wrk" ;;
 esac

@@ -30,7 +30,7 @@ func build(t *testing.T) programs {
 		Definitions: filepath.Join(moduleDir(t, "sigs.k8s.io/gateway-api"), "config", "crd", "experimental"),
 	}
 	if p.HAProxy == "" {
-		t.Fatal("$HAPROXY is not set: run `make conformance`, or set it to what `make haproxy` prints")
+		t.Fatal("$HAPROXY is not set: run `make conformance-files`, or set it to what `make haproxy` prints")
 	}
 	run(t, root, "go", "build", "-o", p.Limpet, "./cmd/limpet")
 	buildEcho(t, filepath.Join(bin, "echo"), p.Echo)

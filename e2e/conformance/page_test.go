@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/conformance.md after a run of all tests")
+var update = flag.Bool("update", false, "rewrite docs/conformance/files.md after a run of all tests")
 
-// checkPage compares docs/conformance.md with what a run of all tests has just shown, or writes it.
+// checkPage compares docs/conformance/files.md with what a run of all tests has just shown, or writes it.
 func checkPage(t *testing.T, passed map[string]bool) {
 	t.Helper()
-	path := filepath.Join("..", "..", "docs", "conformance.md")
+	path := filepath.Join("..", "..", "docs", "conformance", "files.md")
 	wanted := page(passed)
 	if *update {
 		if err := os.WriteFile(path, wanted, 0o644); err != nil {
@@ -29,7 +29,7 @@ func checkPage(t *testing.T, passed map[string]bool) {
 		}
 	}
 	if there, _ := os.ReadFile(path); !bytes.Equal(there, wanted) {
-		t.Error("docs/conformance.md is not what this run has shown: write it with make conformance TESTFLAGS=-update")
+		t.Error("docs/conformance/files.md is not what this run has shown: write it with make conformance-files TESTFLAGS=-update")
 	}
 }
 
@@ -50,10 +50,10 @@ func page(passed map[string]bool) []byte {
 	}
 	fmt.Fprintf(&text, `# Conformance
 
-<!-- Written by a run: make conformance TESTFLAGS=-update. Do not edit. -->
+<!-- Written by a run: make conformance-files TESTFLAGS=-update. Do not edit. -->
 
 The tests of Gateway API's conformance suite, v1.7.0, as they are, on `+"`limpet serve`"+` with a real HAProxy and the suite's own back end.
-A small stand-in takes the place of a cluster ([CONTRIBUTING](../CONTRIBUTING.md#conformance)), so this is no conformance report:
+A small stand-in takes the place of a cluster ([CONTRIBUTING](../../CONTRIBUTING.md#conformance)), so this is no conformance report:
 %d pass, %d fail, and %d are not run.
 
 | test | needs | result |
