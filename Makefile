@@ -26,7 +26,7 @@ haproxy = HAPROXY="$$(hack/haproxy.sh)" && export HAPROXY
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nVariables: PKGS (%s), IMAGE, TESTFLAGS, BENCHFLAGS, FUZZTIME (%s), KEEP, RUN, HAPROXY (a path)\n' '$(PKGS)' '$(FUZZTIME)'
 
 ##@ Use
