@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
@@ -29,7 +30,8 @@ func (w *Writer) tell(before, after cluster.Live, update *Update) {
 func fault(c Condition) bool {
 	switch c.Type {
 	case "Accepted", "Programmed", "ResolvedRefs", "Conflicted", "PartiallyInvalid":
-		return !Good(c) && c.Reason != "Pending" && c.Status != metav1.ConditionUnknown
+		return !Good(c) && c.Status != metav1.ConditionUnknown && c.Reason != string(gatewayv1.GatewayReasonPending) &&
+			c.Reason != string(gatewayv1.GatewayReasonAddressNotAssigned)
 	default:
 		return false
 	}
