@@ -49,7 +49,7 @@ haproxy: ## print the path of the HAProxy that everything here uses
 
 ##@ Test
 .PHONY: test
-test: go gcc ## run all tests with the race detector, against a real HAProxy (one package at a time: they measure)
+test: go gcc apiserver ## run all tests with the race detector, against a real HAProxy (one package at a time: they measure)
 	@$(haproxy) && CGO_ENABLED=1 go test -race -p 1 -timeout 40m $(TESTFLAGS) $(PKGS)
 
 .PHONY: torture
@@ -62,7 +62,9 @@ conformance: go ## run Gateway API's conformance suite on the installed chart (R
 e2e: go ## run our own tests of what clients notice on the installed chart (RUN chooses some)
 	@RUN='$(RUN)' KEEP='$(KEEP)' IMAGE='$(IMAGE)' e2e/run.sh e2e
 
-.PHONY: cluster-build cluster-up cluster-down
+.PHONY: apiserver cluster-build cluster-up cluster-down
+apiserver: go ## compile the API server that some tests start, into .cache/cluster (once)
+	@e2e/cluster/local.sh apiserver
 cluster-build: go ## compile what a local Kubernetes node needs, into .cache/cluster (once)
 	@e2e/cluster/local.sh build
 cluster-up: go ## a cluster with Limpet on it, to look at (E2E_CLUSTER=local, kind or kubeconfig)

@@ -146,10 +146,37 @@ conformance() {
   fi
   inside "$OUT/upstream.test" -test.run='TestConformance$' "${arguments[@]}" >"$OUT/results/conformance.log" 2>&1 || status=$?
   evidence
-  sed -n 's/^ *--- \(PASS\|FAIL\|SKIP\): TestConformance\/\([^/ ]*\) .*/\1 \2/p' "$OUT/results/conformance.log" | sort >"$OUT/results/tests.txt"
-  grep -v ^PASS "$OUT/results/tests.txt" || true
-  say "$(grep -c ^PASS "$OUT/results/tests.txt") passed, $(grep -c ^FAIL "$OUT/results/tests.txt") failed, $(grep -c ^SKIP "$OUT/results/tests.txt") not run: $OUT/results"
+  verdicts >"$OUT/results/tests.txt"
+  grep '^FAIL ' "$OUT/results/tests.txt" || true
+  say "$(grep -c '^PASS ' "$OUT/results/tests.txt") tests passed, $(grep -c '^FAIL ' "$OUT/results/tests.txt") failed; all is in $OUT/results"
+  if [ -z "${RUN:-}" ] && [ -f "$OUT/results/report.yaml" ]; then document; fi
   return "$status"
+}
+
+# verdicts are the results of the suite's tests, one a line.
+verdicts() {
+  sed -n 's#^ *--- \([A-Z]*\): TestConformance/\([^/ ]*\) (\(.*\))$#\1 \2 \3#p' "$OUT/results/conformance.log" | sort
+}
+
+# document writes docs/conformance: what a run of the whole suite has shown.
+document() {
+  local folder=$ROOT/docs/conformance
+  cp "$OUT/results/report.yaml" "$folder/report.yaml"
+  cp "$OUT/results/tests.txt" "$folder/tests.txt"
+  chmod 644 "$folder/report.yaml" "$folder/tests.txt"
+  {
+    cat <<'MARKDOWN'
+# Conformance
+
+<!-- Written by `make conformance`. Do not edit. -->
+
+What Gateway API's conformance suite, v1.7.0, says of Limpet as its chart installs it, on Kubernetes. `make conformance` runs it again
+([CONTRIBUTING](../../CONTRIBUTING.md#conformance)). [report.yaml](report.yaml) is the suite's report, [tests.txt](tests.txt) has the result of
+each test and how long it took, and [files.md](files.md) is the same suite on `limpet serve`, without a cluster.
+
+MARKDOWN
+    go -C "$E2E" run ./upstream/table <"$OUT/results/conformance.log"
+  } >"$folder/README.md"
 }
 
 e2e() {

@@ -85,10 +85,14 @@ is_debian() {
   [ "${ID:-}" = debian ] && [ -n "${VERSION_CODENAME:-}" ]
 }
 
-# with_lock NAME COMMAND… runs a command while no other checkout process holds NAME.
+# with_lock NAME COMMAND… runs a command while no other checkout process holds NAME. Without flock (macOS) it just runs it.
 with_lock() {
   local name=$1 status=0
   shift
+  if ! have flock; then
+    "$@"
+    return
+  fi
   mkdir -p "$CACHE"
   exec 9>"$CACHE/$name.lock"
   if ! flock -n 9; then

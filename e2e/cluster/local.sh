@@ -3,6 +3,7 @@
 # and Debian packages. It needs root.
 #
 #   local.sh build           compile etcd, containerd and Kubernetes (some 10 minutes on 2 cores, once for a cache)
+#   local.sh apiserver       compile of these etcd and kube-apiserver alone, which tests start without a node; root is not needed
 #   local.sh up              start the node, and print the path of its kubeconfig
 #   local.sh load FILE…      give it images, from OCI or docker archives
 #   local.sh exec CMD…       run a command in the node: addresses of API server, pods and Services are reachable, its daemons seen
@@ -41,20 +42,34 @@ export KUBECONFIG=$RUN/admin.conf
 # --- build ------------------------------------------------------------------------------------------------------------------
 
 build() {
-  local stamp="kubernetes $KUBERNETES etcd $ETCD containerd $CONTAINERD"
+  build_apiserver
   apt_install runc containernetworking-plugins iptables nftables conntrack iproute2 util-linux
-  if [ "$(cat "$CLUSTER_CACHE/built" 2>/dev/null)" != "$stamp" ]; then
-    mkdir -p "$BIN"
-    say "compiling etcd, containerd and Kubernetes (some 10 minutes on 2 cores, once)"
-    build_etcd
+  if stale "$CLUSTER_CACHE/built"; then
+    say "compiling containerd and Kubernetes (some 10 minutes on 2 cores, once)"
     build_containerd
-    build_kubernetes
-    echo "$stamp" >"$CLUSTER_CACHE/built"
+    build_kubernetes kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubeadm
+    versions >"$CLUSTER_CACHE/built"
   fi
   # Ours, and quickly built: what holds a pod's namespaces, and its image.
   go_build "$ROOT/e2e" -o "$BIN/" ./cluster/pause ./cluster/archive
   "$BIN/archive" -o "$CLUSTER_CACHE/pause.tar" -name localhost/pause:1 "$BIN/pause"
 }
+
+# build_apiserver compiles what is enough for an API server without a node.
+build_apiserver() {
+  mkdir -p "$BIN"
+  if stale "$CLUSTER_CACHE/apiserver" && stale "$CLUSTER_CACHE/built"; then
+    say "compiling etcd and kube-apiserver (a few minutes, once)"
+    build_etcd
+    build_kubernetes kube-apiserver
+    versions >"$CLUSTER_CACHE/apiserver"
+  fi
+}
+
+versions() { echo "kubernetes $KUBERNETES etcd $ETCD containerd $CONTAINERD"; }
+
+# stale FILE tells that what it stands for was not made of these versions.
+stale() { [ "$(cat "$1" 2>/dev/null)" != "$(versions)" ]; }
 
 # go_build FOLDER ARGUMENT… builds static programs in a folder's module.
 go_build() {
@@ -95,11 +110,11 @@ new_module() {
   } >"$folder/programs.go"
 }
 
-# build_kubernetes differs: its go.mod names the modules of its own repository as v0.0.0, and replaces them by folders that its
+# build_kubernetes PROGRAM… differs: its go.mod names the modules of its own repository as v0.0.0, and replaces them by folders that its
 # module does not have. They are published as v0.<minor>.<patch>.
 build_kubernetes() {
   local folder=$CLUSTER_CACHE/src/kubernetes published=v0.${KUBERNETES#1.} programs=() name file
-  for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl kubeadm; do
+  for name in "$@"; do
     programs+=("k8s.io/kubernetes/cmd/$name")
   done
   new_module "$folder" "${programs[@]}"
@@ -370,6 +385,7 @@ down() {
 
 case ${1:-} in
   build) with_lock cluster build ;;
+  apiserver) with_lock cluster build_apiserver ;;
   up | down) "$@" ;;
   exec)
     need_node
