@@ -295,8 +295,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestB80 is field report B80: a load balancer's address that comes back is shown again.
-func TestB80(t *testing.T) {
+// TestB80ALoadBalancersAddressThatComesBackIsShown: also when nothing else changes with it.
+func TestB80ALoadBalancersAddressThatComesBackIsShown(t *testing.T) {
 	t.Parallel()
 	w := oneGateway(t)
 	w.options.ServiceType = corev1.ServiceTypeLoadBalancer
