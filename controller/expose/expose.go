@@ -20,13 +20,16 @@ import (
 	"github.com/limpet-gateway/limpet/controller/graph"
 )
 
+// HAProxyContainer is HAProxy's in our pods.
+const HAProxyContainer = "haproxy"
+
 // Options are what is computed besides from objects.
 type Options struct {
 	// Namespace is Limpet's own, PortsConfigMap the name of the table in it, and Pod this replica's pod.
 	Namespace, PortsConfigMap, Pod string
 	// ServiceType is that of Gateways' Services; ClusterIP by default.
 	ServiceType corev1.ServiceType
-	// Container is the one whose readiness says whether a pod takes traffic; "haproxy" by default.
+	// Container is the one whose readiness says whether a pod takes traffic; HAProxyContainer by default.
 	Container string
 }
 
@@ -87,7 +90,7 @@ func (o Options) withDefaults() Options {
 		o.ServiceType = corev1.ServiceTypeClusterIP
 	}
 	if o.Container == "" {
-		o.Container = "haproxy"
+		o.Container = HAProxyContainer
 	}
 	return o
 }

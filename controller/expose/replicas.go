@@ -40,13 +40,15 @@ func (c *computation) readReplicas() []replica {
 	return all
 }
 
-// serves says whether HAProxy in a pod takes traffic. Its own container says so: a controller that crashes beside it makes
-// the pod not ready, and takes no traffic away.
-func (c *computation) serves(pod *corev1.Pod) bool {
+// Serves says whether HAProxy in a pod of ours takes traffic. Its own container says so: a controller that crashes beside it
+// makes the pod not ready, and takes no traffic away.
+func Serves(pod *corev1.Pod, container string) bool {
 	return !lost(pod) && slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return s.Name == c.options.Container && s.Ready
+		return s.Name == container && s.Ready
 	})
 }
+
+func (c *computation) serves(pod *corev1.Pod) bool { return Serves(pod, c.options.Container) }
 
 // lost says that nobody hears of the pod's node any more. Then what its kubelet said last still stands, only the pod as a
 // whole is marked as not ready.
