@@ -90,7 +90,7 @@ default_cluster() {
 up() {
   mkdir -p "$OUT/results"
   images
-  is_up || make_up
+  if ! is_up; then make_up; fi
   load "$ROOT/bin/image/limpet.tar" "$ROOT/bin/image/echo-basic.tar"
   definitions
   install
@@ -132,9 +132,11 @@ conformance() {
   local status=0 version arguments
   version=$(git -C "$ROOT" describe --tags --always --dirty 2>/dev/null || echo unknown)
   program upstream
-  # An address that no cluster has, and one of Services' that is free. Addresses of the network of Services are chosen from its
-  # upper part, if nobody asks for one.
-  arguments=(-test.v -test.count=1 -test.timeout=60m -test.parallel=8
+  # One test after the other: some that may run beside others allow references that those expect to be refused, for as long as it
+  # takes a slow machine to delete a namespace.
+  # An address that no cluster has, and one of Services' that is free: where nobody asks for one, it is from the upper part of their
+  # network.
+  arguments=(-test.v -test.count=1 -test.timeout=60m -disable-parallel-tests -timeout-config-overrides=DeleteTimeout:120
     -gateway-class="$LIMPET_CLASS" -cleanup-base-resources="${CLEAN:-true}"
     -unusable-address=192.0.2.1 -usable-address="${USABLE_ADDRESS:-10.96.0.77}"
     -organization=limpet-gateway -project=limpet -url=https://github.com/limpet-gateway/limpet -version="$version"
