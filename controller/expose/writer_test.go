@@ -21,8 +21,8 @@ import (
 	"github.com/limpet-gateway/limpet/internal/apiservertest"
 )
 
-// real is a world whose objects an API server holds.
-type real struct {
+// onServer is a world whose objects an API server holds.
+type onServer struct {
 	*world
 	server    *apiservertest.Server
 	namespace string
@@ -30,11 +30,11 @@ type real struct {
 	changed   atomic.Int32
 }
 
-// newReal starts a replica for each of those who lead, in order, as pods limpet-a, limpet-b…
-func newReal(t *testing.T, leads ...func() bool) *real {
+// newOnServer starts a replica for each of those who lead, in order, as pods limpet-a, limpet-b and so on.
+func newOnServer(t *testing.T, leads ...func() bool) *onServer {
 	t.Helper()
 	server := apiservertest.Shared(t)
-	r := &real{world: newWorld(t, class, pod("limpet-a", 1, true)), server: server, namespace: server.Namespace(t)}
+	r := &onServer{world: newWorld(t, class, pod("limpet-a", 1, true)), server: server, namespace: server.Namespace(t)}
 	r.options.Namespace = r.namespace
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{}, len(leads))
@@ -61,7 +61,7 @@ func always() bool { return true }
 func never() bool  { return false }
 
 // gateway is a Gateway that exists at the server, too.
-func (r *real) gateway(t *testing.T, name, spec string) *gatewayv1.Gateway {
+func (r *onServer) gateway(t *testing.T, name, spec string) *gatewayv1.Gateway {
 	t.Helper()
 	r.add(t, gatewayNamed(name, spec))
 	gateway := get[*gatewayv1.Gateway](t, r.world, "Gateway default/"+name)
@@ -75,7 +75,7 @@ func (r *real) gateway(t *testing.T, name, spec string) *gatewayv1.Gateway {
 }
 
 // look takes what the server holds into the Snapshot, and tells the replicas.
-func (r *real) look(t *testing.T) {
+func (r *onServer) look(t *testing.T) {
 	t.Helper()
 	var services corev1.ServiceList
 	var slices discoveryv1.EndpointSliceList
@@ -120,7 +120,7 @@ func (r *real) look(t *testing.T) {
 }
 
 // until looks until something holds.
-func (r *real) until(t *testing.T, what string, holds func() bool) {
+func (r *onServer) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	apiservertest.Eventually(t, 30*time.Second, what, func() bool {
 		r.look(t)
@@ -128,11 +128,11 @@ func (r *real) until(t *testing.T, what string, holds func() bool) {
 	})
 }
 
-func (r *real) exposure(name string) Exposure {
+func (r *onServer) exposure(name string) Exposure {
 	return r.exposers[0].Exposures()[types.NamespacedName{Namespace: r.namespace, Name: name}]
 }
 
-func (r *real) service(t *testing.T, name string) *corev1.Service {
+func (r *onServer) service(t *testing.T, name string) *corev1.Service {
 	t.Helper()
 	service := &corev1.Service{}
 	if err := r.server.Client.Get(t.Context(), types.NamespacedName{Namespace: r.namespace, Name: name}, service); err != nil {
@@ -143,7 +143,7 @@ func (r *real) service(t *testing.T, name string) *corev1.Service {
 
 func TestAServerGivesAGatewayItsAddress(t *testing.T) {
 	t.Parallel()
-	r := newReal(t, always)
+	r := newOnServer(t, always)
 	r.gateway(t, "gw", httpListener)
 	r.until(t, "gw has an address", func() bool { return len(r.exposure("gw").Addresses) == 1 && r.exposure("gw").Reason == "" })
 	r.until(t, "nothing is wanted", func() bool { return len(r.exposers[0].wanted.Changes) == 0 })
@@ -178,7 +178,7 @@ func TestAServerGivesAGatewayItsAddress(t *testing.T) {
 
 func TestAServersRefusalIsTold(t *testing.T) {
 	t.Parallel()
-	r := newReal(t, always)
+	r := newOnServer(t, always)
 	r.gateway(t, "unusable", httpListener+"\n  addresses: [{value: 192.0.2.1}]")
 	r.gateway(t, "neighbour", httpListener)
 	r.gateway(t, "taken", httpListener)
@@ -200,7 +200,7 @@ func TestAServersRefusalIsTold(t *testing.T) {
 
 func TestAnAddressIsChangedOnlyForOneThatCanBeHad(t *testing.T) {
 	t.Parallel()
-	r := newReal(t, always)
+	r := newOnServer(t, always)
 	gateway := r.gateway(t, "gw", httpListener)
 	r.until(t, "gw has an address", func() bool { return r.exposure("gw").Reason == "" })
 	first := r.service(t, "gw-limpet")
@@ -232,7 +232,7 @@ func TestAnAddressIsChangedOnlyForOneThatCanBeHad(t *testing.T) {
 
 func TestAQuotaIsTold(t *testing.T) {
 	t.Parallel()
-	r := newReal(t, always)
+	r := newOnServer(t, always)
 	none := resource.MustParse("0")
 	r.server.Create(t, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "none"},
@@ -254,7 +254,7 @@ func TestAQuotaIsTold(t *testing.T) {
 // TestReplicasAgree: all replicas want the same, and each would do it; there is one of everything.
 func TestReplicasAgree(t *testing.T) {
 	t.Parallel()
-	r := newReal(t, never, never)
+	r := newOnServer(t, never, never)
 	r.add(t, pod("limpet-b", 2, true))
 	r.gateway(t, "a", httpListener)
 	r.gateway(t, "b", httpListener)
@@ -274,7 +274,7 @@ func TestReplicasAgree(t *testing.T) {
 
 func TestAnXBackendNeverHasTwoServices(t *testing.T) {
 	t.Parallel()
-	r := newReal(t, always, always)
+	r := newOnServer(t, always, always)
 	r.gateway(t, "gw", httpListener)
 	r.add(t, xbackendNamed("shop", selectsShop))
 	for _, id := range []string{"XBackend default/shop", "HTTPRoute default/shop"} {
