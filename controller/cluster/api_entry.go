@@ -169,7 +169,8 @@ func (k *kind) read(sent *unstructured.Unstructured) (anyObject, oldSessions, er
 
 // hasOldFields says whether a route has a session in the form that older versions of the API had.
 func hasOldFields(object map[string]any) bool {
-	rules, _, _ := unstructured.NestedSlice(object, "spec", "rules")
+	spec, _ := object["spec"].(map[string]any)
+	rules, _ := spec["rules"].([]any)
 	return slices.ContainsFunc(rules, func(rule any) bool {
 		fields, _ := rule.(map[string]any)
 		session, _ := fields["sessionPersistence"].(map[string]any)

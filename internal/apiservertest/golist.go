@@ -1,6 +1,7 @@
 package apiservertest
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +10,7 @@ import (
 
 func goList(path string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
-	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", path)
+	command := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", path)
 	command.Dir = filepath.Dir(here)
 	out, err := command.Output()
 	if err != nil {
