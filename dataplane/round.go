@@ -118,21 +118,24 @@ func (d *driver) ensure(ctx context.Context) error {
 		}
 		d.logger.Error("HAProxy runs and cannot be reached; it is started anew", "error", err)
 	}
-	if d.generation == 0 {
-		d.loadLast()
-	}
-	if d.generation == 0 && d.Neighbour {
-		if err := d.first(ctx); err != nil {
-			return err
-		}
-	}
-	if d.generation == 0 {
-		return nil
+	if err := d.startFrom(ctx); err != nil || d.generation == 0 {
+		return err
 	}
 	if wait := time.Until(d.nextStart); wait > 0 {
 		return fmt.Errorf("%w: it died, and is started again in %s", haproxy.ErrUnavailable, wait.Round(time.Millisecond))
 	}
 	return d.restart(ctx)
+}
+
+// startFrom finds what HAProxy can start from. One of another container always gets something.
+func (d *driver) startFrom(ctx context.Context) error {
+	if d.generation == 0 {
+		d.loadLast()
+	}
+	if d.generation == 0 && d.Neighbour {
+		return d.first(ctx)
+	}
+	return nil
 }
 
 func (d *driver) adopt(ctx context.Context) error {

@@ -36,7 +36,7 @@ func New(registry prometheus.Registerer, version string, leads func() bool) *Met
 		applies:    counters("applies_total", "Times that HAProxy was brought to what is wanted.", "outcome"),
 		reloads:    counters("reloads_total", "Reloads and starts of HAProxy, by the kind of thing that needed one.", "reason"),
 		writes:     counters("status_writes_total", "Statuses sent to the API server.", "kind", "outcome"),
-		commands:   prometheus.NewCounter(prometheus.CounterOpts{Name: "limpet_commands_total", Help: "Commands that changed HAProxy while it ran."}),
+		commands:   counter("commands_total", "Commands that changed HAProxy while it ran."),
 		rebuild:    durations("rebuild_seconds", "How long it took to work out the objects of the cluster anew."),
 		apply:      durations("apply_seconds", "How long it took until HAProxy served what is wanted."),
 		objects:    gauges("objects", "Objects that are read, by kind.", "kind"),
@@ -50,12 +50,16 @@ func New(registry prometheus.Registerer, version string, leads func() bool) *Met
 		Name: "limpet_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	leader := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "limpet_leader", Help: "1 if this replica writes statuses, else 0."}, func() float64 {
-		return number(leads())
-	})
+	leader := prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "limpet_leader", Help: "1 if this replica writes statuses, else 0."},
+		func() float64 { return number(leads()) })
 	registry.MustRegister(m.rebuilds, m.applies, m.reloads, m.writes, m.commands, m.rebuild, m.apply, m.objects, m.leftOut, m.generation,
 		m.upToDate, m.lagging, m.expiry, build, leader)
 	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: "limpet_" + name, Help: help})
 }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {

@@ -51,8 +51,8 @@ func (n *Neighbour) Incarnation() uint64 {
 // Find looks whether HAProxy serves: its master has a worker, and that listens. An ending one does not.
 func (n *Neighbour) Find(ctx context.Context) (bool, error) {
 	n.Forget()
-	before, err := os.Stat(AdminSocket(n.dir))
-	if err != nil || !n.listens() {
+	before := fileOf(AdminSocket(n.dir))
+	if before == nil || !n.listens() {
 		return false, nil
 	}
 	found, err := showProc(ctx, masterSocket(n.dir))
@@ -73,12 +73,20 @@ func (n *Neighbour) Alive() bool {
 	if n.admin == nil {
 		return false
 	}
-	now, err := os.Stat(AdminSocket(n.dir))
-	if err == nil && os.SameFile(n.admin, now) && n.listens() {
+	if now := fileOf(AdminSocket(n.dir)); now != nil && os.SameFile(n.admin, now) && n.listens() {
 		return true
 	}
 	n.Forget()
 	return false
+}
+
+// fileOf is the file at a path; nil if it cannot be looked at.
+func fileOf(path string) fs.FileInfo {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
 }
 
 // listens tells whether somebody listens at the runtime socket; one that hangs does.
