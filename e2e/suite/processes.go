@@ -29,9 +29,10 @@ func pause(t *testing.T, name string) (resume func()) {
 	return resume
 }
 
-// processes are the numbers of all processes whose program has that name.
+// processes are the numbers of all processes in this network namespace, the node's, whose program has that name.
 func processes(name string) []int {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	here, _ := os.Readlink("/proc/self/ns/net")
 	var found []int
 	for _, path := range lines {
 		line, err := os.ReadFile(path)
@@ -40,7 +41,8 @@ func processes(name string) []int {
 		}
 		program, _, _ := bytes.Cut(line, []byte{0})
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && filepath.Base(string(program)) == name {
+		there, _ := os.Readlink(filepath.Join(filepath.Dir(path), "ns/net"))
+		if err == nil && there == here && filepath.Base(string(program)) == name {
 			found = append(found, pid)
 		}
 	}
