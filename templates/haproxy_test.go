@@ -85,14 +85,14 @@ func run(t testing.TB, config model.Config) string {
 	if err := os.WriteFile(dir+"/pid", []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 200 {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // a busy machine is slow
 		if conn, err := net.Dial("unix", dir+"/admin.sock"); err == nil {
 			_ = conn.Close()
-			break
+			return dir
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	return dir
+	t.Fatal("haproxy did not start within 30 s")
+	return ""
 }
 
 // echo starts a server that answers with its name and what it was asked.

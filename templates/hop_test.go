@@ -237,8 +237,9 @@ func TestAStreamGoesBothWaysThroughTheHop(t *testing.T) {
 		}
 		w.Header().Set("Grpc-Status", "0")
 	}
-	run(t, serving(port, []table.Entry[*model.Backend]{http2Backend("grpc", h2c(t, repeat))}, bounded("hop", "grpc", 400*time.Millisecond), to("plain", "grpc", model.Filters{})))
-	for _, path := range []string{"/plain", "/hop"} {
+	run(t, serving(port, []table.Entry[*model.Backend]{http2Backend("grpc", h2c(t, repeat))}, bounded("hop", "grpc", 400*time.Millisecond), to("plain", "grpc", model.Filters{}),
+		mirrored("mirrored", "grpc", model.Mirror{Backend: "grpc", Numerator: 1, Denominator: 1})))
+	for _, path := range []string{"/plain", "/hop", "/mirrored"} {
 		body, write := io.Pipe()
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), body)
 		if err != nil {

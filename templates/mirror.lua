@@ -67,6 +67,8 @@ local function head_of(method, uri, headers)
       head.headers[name] = list
     end
   end
+  -- Some servers of gRPC answer nobody who does not take trailers.
+  if headers["te"] and headers["te"][0]:lower() == "trailers" then head.headers["te"] = { "trailers" } end
   -- The HTTP client adds these, and the frontend removes them again.
   head.lacks = (headers["accept"] and "" or "accept ") .. (headers["user-agent"] and "-" or "user-agent")
   return head
@@ -145,7 +147,8 @@ function Mirror:forget()
 end
 
 function Mirror:start_analyze(_, channel)
-  if not channel:is_resp() then filter.register_data_filter(self, channel) end
+  -- Of the answer too: HAProxy 3.0 holds back what comes before the request is complete otherwise.
+  filter.register_data_filter(self, channel)
   return filter.CONTINUE
 end
 

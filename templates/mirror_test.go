@@ -79,6 +79,7 @@ func TestMirrorsHearWhatTheBackendHears(t *testing.T) {
 		}
 		req.Header["X-Many"] = []string{"1", "2", "3"}
 		req.Header.Set("Limpet-Slot", "s9")
+		req.Header.Set("Te", "trailers")
 		if method == "DELETE" {
 			req.Header.Set("User-Agent", "") // Go sends none then.
 			req.Header.Set("Accept", "text/plain")

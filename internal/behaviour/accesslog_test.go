@@ -159,6 +159,49 @@ func TestTheAccessLogSaysWhoAnsweredAndWhatBecameOfTheSession(t *testing.T) {
 	}
 }
 
+// TestTheAccessLogSaysTheSameOfARequestThatTakesTheHop, and of one that is copied while it passes.
+func TestTheAccessLogSaysTheSameOfARequestThatTakesTheHop(t *testing.T) {
+	t.Parallel()
+	with, find := logged(templates.JSONAccessLog)
+	w := Run(t, gateway+route("shop", `
+rules:
+- name: idle
+  timeouts: {request: 10s}
+  filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copy, port: 80}}}]
+  backendRefs: [{name: shop, port: 80}]
+  sessionPersistence: {sessionName: sid, idleTimeout: 1s}
+- matches: [{path: {value: /late}}]
+  timeouts: {request: 200ms}
+  backendRefs: [{name: shop, port: 80}]`), with, pods("shop", 3), pods("copy", 1))
+	look := func(r request, uri string) (entry, answer) {
+		t.Helper()
+		a := w.ask(t, r)
+		var e entry
+		if err := json.Unmarshal([]byte(find(t, uri)), &e); err != nil {
+			t.Fatal(err)
+		}
+		return e, a
+	}
+	check := func(r request, uri, session, why string) answer {
+		t.Helper()
+		e, a := look(r, uri)
+		if e.Rule != "0 (idle)" || e.Backend != "Service/default/shop/80" || e.Endpoint != "pod default/"+a.echo.Pod || e.Session != session || e.SessionWhy != why {
+			t.Errorf("%s: %+v, answered by %s", uri, e, a.echo.Pod)
+		}
+		return a
+	}
+	first := check(get("shop.example/?first"), "/?first", "new", "")
+	cookie := "Cookie: sid=" + first.given()[0].Value
+	upload := get("shop.example/?upload", cookie)
+	upload.method, upload.body = "POST", strings.Repeat("x", 100_000)
+	check(upload, "/?upload", "kept", "")
+	time.Sleep(2100 * time.Millisecond)
+	check(get("shop.example/?idle", cookie), "/?idle", "expired", "idleTimeout")
+	if e, a := look(get("shop.example/late?", "X-Reply-Never: 1"), "/late?"); e.Status != 504 || a.status != 504 || e.Backend != "Service/default/shop/80" || e.Endpoint != "" {
+		t.Errorf("past its deadline: %+v", e)
+	}
+}
+
 // TestTheAccessLogIsOneLineForARequestWhateverIsSent: what clients send cannot end a line or a value.
 func TestTheAccessLogIsOneLineForARequestWhateverIsSent(t *testing.T) {
 	t.Parallel()

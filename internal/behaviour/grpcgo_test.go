@@ -306,3 +306,43 @@ func TestAHostnameIsServedForOneKindOfRoutes(t *testing.T) {
 		t.Errorf("a hostname that only the broad route has: %s", got)
 	}
 }
+
+// TestCallsAreMirrored also to servers that others write: what they see of a call is the call.
+func TestCallsAreMirrored(t *testing.T) {
+	t.Parallel()
+	w := Run(t, gateway+grpcRoute("calls", `rules:
+- filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copy, port: 80}}}]
+  backendRefs: [{name: main, port: 80}]`), servers("main", "", 1, nil), servers("copy", "", 1, nil))
+	conn := w.caller(t, "grpc.example", false)
+	calls, copied := w.pod("main-1"), w.pod("copy-1")
+	for range 5 {
+		if got := invoke(t, conn, "/a.B/Call", "x-m", "v"); got.outcome() != "main" || got.message != "/a.B/Call hello" || got.trailer.Get("pod-trailer")[0] != "main-1" {
+			t.Errorf("%s (%v) %q", got.outcome(), got.err, got.message)
+		}
+	}
+	// A stream is answered while it is open, and copied when it is complete.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/a.B/Talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		sent, got := fmt.Sprint("message ", i), ""
+		if err := errors.Join(stream.SendMsg(&sent), stream.RecvMsg(&got)); err != nil || got != "/a.B/Talk "+sent {
+			t.Fatalf("%q (%v)", got, err)
+		}
+	}
+	if n := copied.requests.Load(); n > 5 {
+		t.Errorf("%d copies while the stream is open", n)
+	}
+	var end string
+	if err := stream.CloseSend(); err != nil || !errors.Is(stream.RecvMsg(&end), io.EOF) {
+		t.Fatalf("the end: %v", err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); copied.requests.Load() < 6 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	if calls.requests.Load() != 6 || copied.requests.Load() != 6 {
+		t.Errorf("%d calls, %d copies", calls.requests.Load(), copied.requests.Load())
+	}
+}

@@ -1,6 +1,7 @@
 package behaviour
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -72,5 +73,29 @@ func TestASessionThatIsNotUsedEnds(t *testing.T) {
 	}
 	if !moved {
 		t.Error("a session that nobody used for longer than idleTimeout goes on")
+	}
+}
+
+func TestTheGuideToSessionsInTheOldShapeIsServedAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	_, section, found := strings.Cut(guide(t, "sessions.md"), "---\n    sessionPersistence:")
+	section, _, _ = strings.Cut(section, "---\n")
+	if !found {
+		t.Fatal("the guide has no such section")
+	}
+	rule := "rules:\n  - name: pages\n    sessionPersistence:" + section + "    backendRefs: "
+	at := func(refs string) string { return gateway + route("shop", strings.ReplaceAll(rule+refs, "\n  ", "\n")) }
+	w := Run(t, at("[{name: blue, port: 80}, {name: green, port: 80, weight: 0}]"), pods("blue", 2), pods("green", 2))
+	v := w.visitor("shop.example")
+	a := v.get(t, "/")
+	if given := a.given(); len(given) != 1 || !strings.HasPrefix(given[0].Name, "shop-session") || given[0].MaxAge != 8*60*60 {
+		t.Fatalf("the cookie is %v", given)
+	}
+	home := a.echo.Pod
+	w.Apply(t, at("[{name: blue, port: 80, weight: 0}, {name: green, port: 80}]"))
+	for range 5 {
+		if pod := v.ok(t, "/"); pod != home {
+			t.Errorf("at %s, want %s", pod, home)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package behaviour
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,62 @@ rules:
 	time.Sleep(200 * time.Millisecond)
 	if got := arrived(); got != asked {
 		t.Errorf("%d copies of %d requests", got, asked)
+	}
+}
+
+// TestMirroredTrafficSurvivesReloads: bodies that pass and copies under way end in the old worker.
+func TestMirroredTrafficSurvivesReloads(t *testing.T) {
+	t.Parallel()
+	manifests := gateway + route("shop", `
+rules:
+- filters: [{type: RequestMirror, requestMirror: {backendRef: {name: copy, port: 80}}}]
+  backendRefs: [{name: shop, port: 80}]`)
+	w := Run(t, manifests, pods("shop", 2), pods("copy", 2))
+	for _, p := range w.service("copy").pods {
+		p.wait.Store(int64(20 * time.Millisecond))
+	}
+	done, asked := make(chan struct{}), make(chan int)
+	for i := range 4 {
+		go func() {
+			count := 0
+			defer func() { asked <- count }()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				r := get("shop.example/")
+				if i%2 == 1 {
+					r.method, r.body = "POST", strings.Repeat("x", 40_000)
+				}
+				if a := w.ask(t, r); a.outcome() != "shop" || len(a.echo.Body) != len(r.body) {
+					t.Errorf("%s, %d bytes of %d (%v)", a.outcome(), len(a.echo.Body), len(r.body), a.err)
+				}
+				count++
+			}
+		}()
+	}
+	for port := 81; port < 85; port++ {
+		w.settle(t, strings.Replace(manifests, "listeners: [", fmt.Sprintf("listeners: [{name: more, port: %d, protocol: HTTP}, ", port), 1))
+		time.Sleep(200 * time.Millisecond)
+	}
+	close(done)
+	total := int64(0)
+	for range 4 {
+		total += int64(<-asked)
+	}
+	arrived := func() (count int64) {
+		for _, p := range w.service("copy").pods {
+			count += p.requests.Load()
+		}
+		return count
+	}
+	for deadline := time.Now().Add(5 * time.Second); arrived() < total && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	t.Logf("%d requests, %d copies, %d reloads", total, arrived(), w.Reloads(t))
+	if got := arrived(); got != total || w.Reloads(t) < 4 {
+		t.Errorf("%d copies of %d requests, %d reloads", got, total, w.Reloads(t))
 	}
 }
 
