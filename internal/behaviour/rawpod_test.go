@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -114,7 +115,7 @@ func (w *World) greeted(t testing.TB, to connection) string {
 	switch {
 	case err == nil:
 		return talking.greeting
-	case err == io.EOF || strings.Contains(err.Error(), "reset by peer"):
+	case errors.Is(err, io.EOF) || strings.Contains(err.Error(), "reset by peer"):
 		return "closed"
 	}
 	return err.Error()
