@@ -14,7 +14,8 @@ import (
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
-// routes are all routes of the kinds that are served. What a Graph shows is replaced when it changes, never edited; the rest is the Builder's.
+// routes are all routes of the kinds that are served. What a Graph shows is replaced when it changes, never edited; the rest is the
+// Builder's.
 type routes struct {
 	// shown are those of ours, oldest first; unclaimed the others by name; attached counts accepted routes.
 	shown     []*Route
