@@ -90,7 +90,7 @@ default_cluster() {
 up() {
   mkdir -p "$OUT/results"
   images
-  if ! is_up; then make_up; fi
+  if is_up; then say "the cluster is up already"; else make_up; fi
   load "$ROOT/bin/image/limpet.tar" "$ROOT/bin/image/echo-basic.tar"
   definitions
   install
@@ -100,6 +100,8 @@ up() {
 images() {
   [ "${E2E_CLUSTER}" != kubeconfig ] || return 0
   make --no-print-directory -C "$ROOT" image >/dev/null
+  # Pods of an older image of that name are replaced.
+  HELM_VALUES+=,podAnnotations.image=$(git hash-object "$ROOT/bin/image/limpet.tar")
   local module
   module=$(cd "$E2E" && go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api-conformance-images)
   CGO_ENABLED=0 GOOS=linux go -C "$module" build -trimpath -o "$ROOT/bin/image/echo-basic" ./echo-basic
@@ -108,9 +110,12 @@ images() {
 
 # definitions installs Gateway API, the channel with what is experimental.
 definitions() {
-  local folder
+  local folder file
   folder=$(cd "$E2E" && go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/experimental
-  cat "$folder"/gateway*.yaml | kube apply --server-side -f - >/dev/null
+  for file in "$folder"/gateway*.yaml; do
+    echo ---
+    cat "$file"
+  done | kube apply --server-side -f - >/dev/null
   kube wait --for=condition=Established crd --all --timeout=60s >/dev/null
 }
 
