@@ -131,7 +131,7 @@ install() {
 # --- tests ------------------------------------------------------------------------------------------------------------------
 
 # program PACKAGE makes a program of a package's tests.
-program() { CGO_ENABLED=0 GOOS=linux go -C "$E2E" test -c -trimpath -o "$OUT/$1.test" "./$1"; }
+program() { CGO_ENABLED=0 GOOS=linux go -C "$E2E" test -c -vet=off -trimpath -ldflags '-s -w' -o "$OUT/$1.test" "./$1"; }
 
 conformance() {
   local status=0 version arguments
