@@ -68,7 +68,7 @@ type KubernetesOptions struct {
 	Graph          graph.Options
 	TrustedProxies []netip.Prefix
 	// AccessLog is the form of the access log, which is written to AccessLogTo.
-	AccessLog   templates.AccessLog
+	AccessLog   model.AccessLog
 	AccessLogTo io.Writer
 	Log         *slog.Logger
 	// Originator is the command that speaks TLS to endpoints for HAProxy, for this folder; none if another container runs it.
@@ -219,8 +219,9 @@ func healthPort(address string) uint16 {
 
 func (k *kube) newEngine() error {
 	o := k.options
-	k.settings = withAccessLog(Settings(o.Dir, nil), o.AccessLog)
-	if o.Neighbour && o.AccessLog != templates.NoAccessLog {
+	k.settings = Settings(o.Dir, nil)
+	k.settings.AccessLog = o.AccessLog
+	if o.Neighbour {
 		k.settings.LogTarget = "stdout" // of its own container: a controller that ends takes no line with it
 	}
 	k.settings.Ready, k.settings.Threads, k.settings.MaxConnections = o.Ready, o.Threads, o.Connections

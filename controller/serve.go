@@ -40,7 +40,7 @@ type ServeOptions struct {
 	Graph          graph.Options
 	TrustedProxies []netip.Prefix
 	// AccessLog is the form of the access log, which is written to AccessLogTo.
-	AccessLog   templates.AccessLog
+	AccessLog   model.AccessLog
 	AccessLogTo io.Writer
 	Log         *slog.Logger
 	// Originator is the command that speaks TLS to endpoints for HAProxy, for this folder.
@@ -54,7 +54,8 @@ func Serve(ctx, grace context.Context, o ServeOptions) error {
 	if err != nil {
 		return err
 	}
-	settings := withAccessLog(Settings(o.Dir, secrets.Sign), o.AccessLog)
+	settings := Settings(o.Dir, secrets.Sign)
+	settings.AccessLog = o.AccessLog
 	render, err := renderer(settings)
 	if err != nil {
 		return err
@@ -88,19 +89,8 @@ func Serve(ctx, grace context.Context, o ServeOptions) error {
 	return errors.Join(err, engine.Shutdown(grace))
 }
 
-// withAccessLog are the settings with an access log of that form.
-func withAccessLog(settings templates.Settings, form templates.AccessLog) templates.Settings {
-	if form != templates.NoAccessLog {
-		settings.AccessLog, settings.LogTarget = form, filepath.Join(filepath.Dir(settings.AdminSocket), "log.sock")
-	}
-	return settings
-}
-
-// writeAccessLog copies HAProxy's access log, if there is one, until the returned function is called.
+// writeAccessLog copies HAProxy's access log, if there is any, until the returned function is called.
 func writeAccessLog(settings templates.Settings, to io.Writer) (stop func(), err error) {
-	if settings.AccessLog == templates.NoAccessLog {
-		return func() {}, nil
-	}
 	log, err := accesslog.Listen(settings.LogTarget)
 	if err != nil {
 		return nil, err
@@ -119,6 +109,7 @@ func Settings(dir string, sign []keys.SignKey) templates.Settings {
 	return templates.Settings{
 		AdminSocket:      socket,
 		HealthSocket:     filepath.Join(filepath.Dir(socket), "health.sock"),
+		LogTarget:        filepath.Join(filepath.Dir(socket), "log.sock"),
 		OriginatorSocket: originator.Socket(dir),
 		Instance:         hex.EncodeToString(name[:6]),
 		HardStopAfter:    hardStopAfter,

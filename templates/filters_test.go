@@ -122,7 +122,7 @@ func TestAProxyThatIsTrustedSaysTheHost(t *testing.T) {
 	port := freePort(t)
 	config := serving(port, []table.Entry[*model.Backend]{backend("one", echo(t, "one"))},
 		to("host", "one", model.Filters{Rewrite: &model.Rewrite{Host: "inner.example"}}))
-	config.Frame.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	config.Frame.Ports[0].TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	run(t, config)
 	if got := send(t, port, "GET", "/host", http.Header{"X-Forwarded-Host": {"first.example"}}).body; !strings.Contains(got, "X-Forwarded-Host: first.example\r\n") {
 		t.Errorf("a trusted proxy's X-Forwarded-Host: %s", got)

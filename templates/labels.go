@@ -7,16 +7,6 @@ import (
 	"github.com/limpet-gateway/limpet/dataplane/files"
 )
 
-// AccessLog is the form of the access log.
-type AccessLog string
-
-// The forms of the access log.
-const (
-	NoAccessLog   AccessLog = ""
-	JSONAccessLog AccessLog = "json"
-	TextAccessLog AccessLog = "text"
-)
-
 // ruleLabel leads from a rule to its route and its name within that, for the access log.
 func ruleLabel(rule *model.Rule) line {
 	route, name, found := strings.Cut(rule.Display, " rule ")

@@ -6,6 +6,7 @@
 package templates
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/Masterminds/sprig/v3"
 
@@ -50,14 +52,24 @@ type Settings struct {
 	Instance string
 	// HardStopAfter ends an old worker, in HAProxy's form: "1h".
 	HardStopAfter string
-	// Threads and MaxConnections; 0 leaves them to HAProxy.
+	// Threads, MaxConnections and AccessLog are for when LimpetParameters say nothing. 0 leaves them to HAProxy.
 	Threads, MaxConnections int
 	// AccessLog has one line for each request, sent to LogTarget: "stdout", or the absolute path of a socket for datagrams.
-	AccessLog AccessLog
+	AccessLog model.AccessLog
 	LogTarget string
 	// SignKeys sign and prove tokens, the first one signs.
 	SignKeys []SignKey
 }
+
+// with are the settings with what LimpetParameters say instead.
+func (s Settings) with(parameters model.HAProxy) Settings {
+	s.AccessLog = cmp.Or(parameters.AccessLog, s.AccessLog, model.AccessLogNone)
+	s.Threads = cmp.Or(parameters.Threads, s.Threads)
+	s.MaxConnections = cmp.Or(parameters.MaxConnections, s.MaxConnections)
+	return s
+}
+
+func (s Settings) logs() bool { return s.AccessLog != model.AccessLogNone }
 
 // SignKey is one key for tokens. ID is one character of [a-z0-9], Secret is base64.
 type SignKey struct{ ID, Secret string }
@@ -71,9 +83,10 @@ type Fault struct {
 // Renderer renders, and remembers what it rendered last: a Config that differs little costs little. A fresh Renderer
 // gives an equal Set.
 type Renderer struct {
-	settings  Settings
-	templates *template.Template
-	last      *rendered
+	// given are the installation's settings, settings those of the Config that is rendered.
+	given, settings Settings
+	templates       *template.Template
+	last            *rendered
 }
 
 type rendered struct {
@@ -102,7 +115,7 @@ func NewRenderer(settings Settings) (*Renderer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("templates: %w", err)
 	}
-	return &Renderer{settings: settings, templates: parsed}, nil
+	return &Renderer{given: settings, templates: parsed}, nil
 }
 
 // functions are sprig's without those that read the environment, the clock or chance, and our quoting functions.
@@ -118,8 +131,12 @@ func functions() template.FuncMap {
 // Render gives the files for a configuration whose backends are all placed.
 func (r *Renderer) Render(config model.Config, place placement.Placement) (files.Set, []Fault, error) {
 	now := &rendered{state: state{config, place}}
+	r.settings = r.given.with(config.Frame.HAProxy)
+	if r.last != nil && r.last.data.labelled != r.settings.logs() {
+		r.last = nil // every entry has a label, or none has
+	}
 	if r.last == nil || !place.Keeps(r.last.state.place) { // a backend that moved is in many entries
-		now.data = (&data{labelled: r.settings.AccessLog != NoAccessLog, originator: r.settings.OriginatorSocket}).update(state{}, now.state)
+		now.data = (&data{labelled: r.settings.logs(), originator: r.settings.OriginatorSocket}).update(state{}, now.state)
 	} else {
 		now.data = r.last.data.update(r.last.state, now.state)
 	}
@@ -157,7 +174,8 @@ var (
 )
 
 type routingView struct {
-	Trusted   []string
+	// Trusted says that some port has proxies that are trusted.
+	Trusted   bool
 	Labels    []int
 	DeepLabel int
 	Cookies   []string
@@ -188,9 +206,15 @@ type portView struct {
 	DeepLabel int
 	// Servers are all that have an internal hop: HTTPS and Decrypting.
 	Servers, HTTPS, Decrypting []serverView
-	// Verify is what the binds say about certificates of clients.
-	Verify string
+	// Verify is what the binds say about certificates of clients, Crypto about versions and cipher suites.
+	Verify, Crypto string
+	// Trusted proxies may say who the client is, Balancers speak the PROXY protocol.
+	Trusted, Balancers []string
+	Timeouts           clientTimeouts
 }
+
+// clientTimeouts are in HAProxy's form, "" where the defaults' count.
+type clientTimeouts struct{ Idle, Request, KeepAlive string }
 
 // hopName and mirrorName are the backends that lead through HAProxy once more.
 const (
@@ -200,21 +224,32 @@ const (
 
 type hopView struct {
 	Name, Socket string
+	// Idle is how long an endpoint may do nothing.
+	Idle string
 	// Mirrors are sent from here, by the socket Copies; SignKey signs the copies.
 	Mirrors         bool
 	Copies, SignKey string
 }
 
-func (r *Renderer) hops() []hopView {
+func (r *Renderer) hops(idle string) []hopView {
 	return []hopView{
-		{Name: hopName, Socket: r.socket("hop")},
-		{Name: mirrorName, Socket: r.socket("mirror"), Mirrors: true, Copies: r.socket("copies"), SignKey: r.settings.SignKeys[0].ID},
+		{Name: hopName, Socket: r.socket("hop"), Idle: idle},
+		{Name: mirrorName, Socket: r.socket("mirror"), Idle: idle, Mirrors: true, Copies: r.socket("copies"), SignKey: r.settings.SignKeys[0].ID},
 	}
 }
 
 // socket is an abstract one that nobody but this HAProxy connects to.
 func (r *Renderer) socket(name string) string {
 	return fmt.Sprintf("abns@limpet-%s-%s", r.settings.Instance, name)
+}
+
+// timeouts are those of connections to endpoints, in HAProxy's form.
+type timeouts struct{ Connect, Idle, Tunnel string }
+
+func backendTimeouts(of model.HAProxy) timeouts {
+	return timeouts{
+		Connect: cmp.Or(haproxyTime(of.Connect), "1s"), Idle: cmp.Or(haproxyTime(of.Idle), "5m"), Tunnel: cmp.Or(haproxyTime(of.Tunnel), "1h"),
+	}
 }
 
 type serverView struct {
@@ -227,7 +262,8 @@ type serverView struct {
 func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 	w := &sectionWriter{templates: r.templates}
 	w.add("global", "", globalView{r.settings, slices.ContainsFunc(in.frame.Ports, func(p model.Port) bool { return p.Clients != nil })})
-	w.add("defaults", "", nil)
+	timeouts := backendTimeouts(in.frame.HAProxy)
+	w.add("defaults", "", timeouts)
 	w.add("routing", "", r.routing(in))
 	w.add("forward", "", r.routing(in))
 	w.add("stream", "", r.routing(in))
@@ -238,7 +274,7 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 	if len(r.settings.Ready) > 0 {
 		w.add("ready", "", readyView{r.settings.Ready, in.frame.Incomplete})
 	}
-	for _, hop := range r.hops() {
+	for _, hop := range r.hops(timeouts.Idle) {
 		w.add("hop", "", hop)
 		w.add("inner", "", hop)
 		if hop.Mirrors {
@@ -257,10 +293,11 @@ func (r *Renderer) sections(in frameInput) ([]files.Section, error) {
 func (r *Renderer) routing(in frameInput) routingView {
 	view := routingView{
 		Labels: labels, DeepLabel: deepLabel, Cookies: in.cookies, Headers: in.headers,
-		SignKey: r.settings.SignKeys[0].ID, AccessLog: string(r.settings.AccessLog), LogTarget: r.settings.LogTarget,
+		SignKey: r.settings.SignKeys[0].ID, LogTarget: r.settings.LogTarget,
+		Trusted: slices.ContainsFunc(in.frame.Ports, func(p model.Port) bool { return len(p.TrustedProxies) > 0 }),
 	}
-	for _, prefix := range in.frame.TrustedProxies {
-		view.Trusted = append(view.Trusted, prefix.String())
+	if r.settings.logs() {
+		view.AccessLog = string(r.settings.AccessLog)
 	}
 	for _, key := range r.settings.SignKeys {
 		view.SignKeys = append(view.SignKeys, key.ID)
@@ -275,6 +312,11 @@ func (r *Renderer) port(port model.Port) portView {
 		if clients.InsecureFallback {
 			view.Verify = " no-ca-names ca-file " + word(authorityFile(clients.Authority)) + " verify optional ca-ignore-err all crt-ignore-err all"
 		}
+	}
+	view.Crypto = crypto(port.Crypto)
+	view.Trusted, view.Balancers = prefixes(port.TrustedProxies), prefixes(port.ProxyProtocol)
+	view.Timeouts = clientTimeouts{
+		Idle: haproxyTime(port.Timeouts.Idle), Request: haproxyTime(port.Timeouts.Request), KeepAlive: haproxyTime(port.Timeouts.KeepAlive),
 	}
 	for _, server := range port.Servers {
 		if server.Mode == model.Passthrough {
@@ -291,6 +333,40 @@ func (r *Renderer) port(port model.Port) portView {
 		}
 	}
 	return view
+}
+
+func prefixes(all []netip.Prefix) []string {
+	var texts []string
+	for _, prefix := range all {
+		texts = append(texts, prefix.String())
+	}
+	return texts
+}
+
+// haproxyTime is a time in HAProxy's form, "" for 0.
+func haproxyTime(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// crypto is what a bind says of versions of TLS and cipher suites.
+func crypto(c model.Crypto) string {
+	var b strings.Builder
+	switch {
+	case c.Only13:
+		b.WriteString(" ssl-min-ver TLSv1.3")
+	case c.Only12:
+		b.WriteString(" ssl-max-ver TLSv1.2")
+	}
+	if len(c.CipherSuites12) > 0 {
+		b.WriteString(" ciphers " + word(strings.Join(c.CipherSuites12, ":")))
+	}
+	if len(c.CipherSuites13) > 0 {
+		b.WriteString(" ciphersuites " + word(strings.Join(c.CipherSuites13, ":")))
+	}
+	return b.String()
 }
 
 // listen is the address that HAProxy binds, in its own form for IPv6.

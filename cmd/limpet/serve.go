@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-gateway/limpet/controller"
-	"github.com/limpet-gateway/limpet/templates"
+	"github.com/limpet-gateway/limpet/controller/model"
 )
 
 type serveFlags struct {
@@ -151,9 +151,9 @@ func isFolder(path string) bool {
 }
 
 // accessLogForm reads --access-log.
-func accessLogForm(text string) (templates.AccessLog, error) {
-	form, known := map[string]templates.AccessLog{
-		"off": templates.NoAccessLog, "text": templates.TextAccessLog, "json": templates.JSONAccessLog,
+func accessLogForm(text string) (model.AccessLog, error) {
+	form, known := map[string]model.AccessLog{
+		"off": model.AccessLogNone, "text": model.AccessLogText, "json": model.AccessLogJSON,
 	}[text]
 	if !known {
 		return form, usage("--access-log %s: give off, text or json", text)

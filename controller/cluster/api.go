@@ -126,6 +126,13 @@ func (a *API) newCache(httpClient *http.Client) (cache.Cache, error) {
 			}
 		case k.content && len(a.options.Namespaces) > 0 && !slices.Contains(a.options.Namespaces, a.options.Namespace):
 			options.ByObject[k.watchedAs("")] = cache.ByObject{Namespaces: a.contentNamespaces(k)}
+		case k.group == limpetGroup && len(a.options.Namespaces) > 0:
+			// A GatewayClass's parameters are in our own namespace, where no tenant can edit them.
+			all := map[string]cache.Config{a.options.Namespace: {}}
+			for _, namespace := range a.options.Namespaces {
+				all[namespace] = cache.Config{}
+			}
+			options.ByObject[k.watchedAs("")] = cache.ByObject{Namespaces: all}
 		}
 	}
 	return cache.New(a.options.Config, options)

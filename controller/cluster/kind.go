@@ -18,6 +18,8 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	strictjson "sigs.k8s.io/json"
+
+	limpetv1alpha1 "github.com/limpet-gateway/limpet/api/v1alpha1"
 )
 
 // kind is one kind of objects and how to read it.
@@ -51,6 +53,7 @@ const (
 	gatewayGroup      = "gateway.networking.k8s.io"
 	discoveryGroup    = "discovery.k8s.io"
 	experimentalGroup = "gateway.networking.x-k8s.io"
+	limpetGroup       = "limpet.dev"
 )
 
 var (
@@ -90,6 +93,8 @@ var (
 			ours: in(func(s *Snapshot) *Objects[*corev1.Pod] { return &s.Replicas }), isOurs: func(metav1.Object) bool { return true }},
 		{name: "BackendTLSPolicy", group: gatewayGroup, versions: []string{"v1", "v1alpha3"}, names: subdomain,
 			objects: in(func(s *Snapshot) *Objects[*gatewayv1.BackendTLSPolicy] { return &s.Policies })},
+		{name: "LimpetParameters", group: limpetGroup, versions: []string{"v1alpha1"}, names: subdomain,
+			objects: in(func(s *Snapshot) *Objects[*limpetv1alpha1.LimpetParameters] { return &s.Parameters })},
 		{name: "EndpointSlice", group: discoveryGroup, versions: []string{"v1"}, names: subdomain,
 			objects: in(func(s *Snapshot) *Objects[*discoveryv1.EndpointSlice] { return &s.EndpointSlices }),
 			ours:    in(func(s *Snapshot) *Objects[*discoveryv1.EndpointSlice] { return &s.Exposed.EndpointSlices }), isOurs: IsExposed},

@@ -15,6 +15,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	limpetv1alpha1 "github.com/limpet-gateway/limpet/api/v1alpha1"
 )
 
 // Snapshot is every object that Limpet reads, at one moment. It is a value; what it holds must not be changed.
@@ -36,6 +38,8 @@ type Snapshot struct {
 	Policies  Objects[*gatewayv1.BackendTLSPolicy]
 	XBackends Objects[*gatewayxv1alpha1.XBackend]
 	Pods      Objects[*corev1.Pod]
+	// Parameters are Limpet's own settings of classes and Gateways.
+	Parameters Objects[*limpetv1alpha1.LimpetParameters]
 	// Replicas are Limpet's own pods, Ports the table of their container ports (nil before it was ever seen), and Exposed
 	// what Limpet made so that clients arrive. All three are empty where objects come from files.
 	Replicas Objects[*corev1.Pod]

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -93,8 +94,8 @@ func servicePorts(gateway *graph.Gateway) []corev1.ServicePort {
 func (c *computation) newService(gateway *graph.Gateway, ports []corev1.ServicePort) *corev1.Service {
 	service := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: c.metadata(gateway, ServiceName(gateway.Source.Name)),
-		Spec:       corev1.ServiceSpec{Type: c.options.ServiceType, Ports: ports},
+		ObjectMeta: c.metadata(gateway, ServiceName(gateway.Source.Name), gateway.Parameters.Service.Annotations),
+		Spec:       corev1.ServiceSpec{Type: cmp.Or(gateway.Parameters.Service.Type, c.options.ServiceType), Ports: ports},
 	}
 	c.request(gateway, &service.Spec)
 	return service
@@ -140,8 +141,9 @@ func refusal(gateway *graph.Gateway) string {
 	return ""
 }
 
-// metadata is what all generated objects of a Gateway bear: what its spec.infrastructure says, and over it what is ours.
-func (c *computation) metadata(gateway *graph.Gateway, name string) metav1.ObjectMeta {
+// metadata is what all generated objects of a Gateway bear: what its parameters say of this kind of object, over it what its
+// spec.infrastructure says, and over it what is ours.
+func (c *computation) metadata(gateway *graph.Gateway, name string, parameters map[string]string) metav1.ObjectMeta {
 	source := gateway.Source
 	isController := true
 	meta := metav1.ObjectMeta{
@@ -151,6 +153,10 @@ func (c *computation) metadata(gateway *graph.Gateway, name string) metav1.Objec
 		}},
 	}
 	var applied []string
+	for key, value := range parameters {
+		meta.Annotations[key] = value
+		applied = append(applied, "annotation "+key)
+	}
 	if infrastructure := source.Spec.Infrastructure; infrastructure != nil {
 		for key, value := range infrastructure.Labels {
 			meta.Labels[string(key)] = string(value)
@@ -164,7 +170,7 @@ func (c *computation) metadata(gateway *graph.Gateway, name string) metav1.Objec
 	delete(meta.Annotations, annotationApplied)
 	if len(applied) > 0 {
 		slices.Sort(applied)
-		meta.Annotations[annotationApplied] = strings.Join(applied, ",")
+		meta.Annotations[annotationApplied] = strings.Join(slices.Compact(applied), ",")
 	}
 	meta.Labels[cluster.LabelManagedBy] = cluster.ManagedBy
 	meta.Labels[labelGateway] = graph.LabelValue(source.Name)
@@ -197,7 +203,7 @@ func (c *computation) newSlice(
 	}
 	slice := &discoveryv1.EndpointSlice{
 		TypeMeta:   metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
-		ObjectMeta: c.metadata(gateway, name), AddressType: family,
+		ObjectMeta: c.metadata(gateway, name, nil), AddressType: family,
 	}
 	slice.Labels[discoveryv1.LabelServiceName] = service.Name
 	slice.Labels[discoveryv1.LabelManagedBy] = cluster.SliceManagedBy

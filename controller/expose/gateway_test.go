@@ -203,6 +203,29 @@ spec: {selector: {app: mine}, ports: [{port: 80}]}
 	}
 }
 
+func TestParametersSayTheTypeAndAnnotationsOfTheService(t *testing.T) {
+	t.Parallel()
+	w := oneGateway(t)
+	w.add(t, "apiVersion: limpet.dev/v1alpha1\nkind: LimpetParameters\nmetadata: {name: p, namespace: default}\n"+
+		"spec: {service: {type: NodePort, annotations: {lb: internal, cost: low}}}",
+		gatewayNamed("gw", httpListener+"\n  infrastructure: {annotations: {lb: external}, "+
+			"parametersRef: {group: limpet.dev, kind: LimpetParameters, name: p}}"))
+	w.settle(t)
+	service := get[*corev1.Service](t, w, serviceID)
+	if service.Spec.Type != corev1.ServiceTypeNodePort || service.Annotations["lb"] != "external" || service.Annotations["cost"] != "low" {
+		t.Errorf("type %s, annotations %v", service.Spec.Type, service.Annotations)
+	}
+	if slice := get[*discoveryv1.EndpointSlice](t, w, sliceID); slice.Annotations["cost"] != "" {
+		t.Errorf("the slice has annotations of the Service: %v", slice.Annotations)
+	}
+	w.add(t, gatewayNamed("gw", httpListener))
+	w.settle(t)
+	service = get[*corev1.Service](t, w, serviceID)
+	if service.Spec.Type != corev1.ServiceTypeClusterIP || service.Annotations["lb"]+service.Annotations["cost"] != "" {
+		t.Errorf("without them: type %s, annotations %v", service.Spec.Type, service.Annotations)
+	}
+}
+
 func TestInfrastructureIsTakenBack(t *testing.T) {
 	t.Parallel()
 	w := oneGateway(t)

@@ -17,6 +17,7 @@ import (
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	"sigs.k8s.io/yaml"
 
+	limpetv1alpha1 "github.com/limpet-gateway/limpet/api/v1alpha1"
 	"github.com/limpet-gateway/limpet/controller/cluster"
 	"github.com/limpet-gateway/limpet/controller/graph"
 )
@@ -67,6 +68,7 @@ func (w *world) add(t testing.TB, documents ...string) {
 			"GatewayClass": &gatewayv1.GatewayClass{}, "Gateway": &gatewayv1.Gateway{}, "ListenerSet": &gatewayv1.ListenerSet{},
 			"HTTPRoute": &gatewayv1.HTTPRoute{}, "XBackend": &gatewayxv1alpha1.XBackend{}, "Pod": &corev1.Pod{},
 			"Service": &corev1.Service{}, "EndpointSlice": &discoveryv1.EndpointSlice{}, "ConfigMap": &corev1.ConfigMap{},
+			"LimpetParameters": &limpetv1alpha1.LimpetParameters{},
 		}[head.Kind]
 		if object == nil {
 			t.Fatalf("no kind of these tests: %s", head.Kind)
@@ -120,6 +122,7 @@ func (w *world) snapshot() cluster.Snapshot {
 		ListenerSets:   cluster.NewObjects(all[*gatewayv1.ListenerSet](w, nil)...),
 		HTTPRoutes:     cluster.NewObjects(all[*gatewayv1.HTTPRoute](w, nil)...),
 		XBackends:      cluster.NewObjects(all[*gatewayxv1alpha1.XBackend](w, nil)...),
+		Parameters:     cluster.NewObjects(all[*limpetv1alpha1.LimpetParameters](w, nil)...),
 		Replicas:       cluster.NewObjects(all[*corev1.Pod](w, nil)...),
 		Services:       services(false), EndpointSlices: slices(false), Ports: w.table,
 		Exposed: cluster.Exposed{Services: services(true), EndpointSlices: slices(true)},

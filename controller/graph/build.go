@@ -36,6 +36,7 @@ type Builder struct {
 	// last is the Snapshot that the rest was made from.
 	last cluster.Snapshot
 
+	parameters   parameterReader
 	classes      classes
 	grants       grants
 	certificates certificates
@@ -113,7 +114,7 @@ func (b *Builder) Build(snapshot cluster.Snapshot) *Graph {
 		Classes: b.classes.ours, Gateways: b.gateways, ListenerSets: b.sets, Routes: b.routes.shown, Others: b.others.nodes,
 		Unclaimed: slices.Concat(b.classes.others, b.unclaimed, b.unclaimedSets, b.routes.unclaimed, b.reports.unclaimed,
 			b.others.unclaimed),
-		Reported: b.reports.shown,
+		Reported: b.reports.shown, HAProxy: b.classes.haproxy,
 		backends: b.services, xbackends: b.xbackends.table, attached: b.routes.attached,
 	}
 }
@@ -140,9 +141,10 @@ func (b *Builder) buildGrants(snapshot cluster.Snapshot) []objectKey {
 // buildGateways reads all Gateways again if anything that one of them needs changed: they are few, and they decide
 // together who gets an address.
 func (b *Builder) buildGateways(snapshot cluster.Snapshot, grantsChanged bool) []objectKey {
-	classesChanged := len(diff(b.last.GatewayClasses, snapshot.GatewayClasses)) > 0
+	classesChanged := len(diff(b.last.GatewayClasses, snapshot.GatewayClasses))+len(diff(b.last.Parameters, snapshot.Parameters)) > 0
 	if classesChanged {
-		b.classes = newClasses(snapshot.GatewayClasses, b.options.ControllerName, b.classes)
+		b.parameters = newParameterReader(snapshot.Parameters, b.parameters)
+		b.classes = newClasses(snapshot.GatewayClasses, b.options.ControllerName, b.parameters, b.classes)
 	}
 	gatewaysChanged := len(diff(b.last.Gateways, snapshot.Gateways))+len(diff(b.last.ListenerSets, snapshot.ListenerSets)) > 0
 	placesChanged := b.options.Pod != nil && b.last.Ports != snapshot.Ports
@@ -151,7 +153,8 @@ func (b *Builder) buildGateways(snapshot cluster.Snapshot, grantsChanged bool) [
 	}
 	ours := b.ourGateways(snapshot)
 	build := &gatewayBuild{
-		options: b.options, ports: snapshot.Ports, classes: b.classes, grants: b.grants, secrets: snapshot.Secrets, certificates: b.certificates,
+		options: b.options, ports: snapshot.Ports, classes: b.classes, parameters: b.parameters, grants: b.grants,
+		secrets: snapshot.Secrets, certificates: b.certificates,
 		namespaces: namespaces{snapshot.Namespaces}, sets: b.ourSets(snapshot, ours), usedNamespaces: make(map[string]bool),
 		usedSecrets: make(map[types.NamespacedName]*corev1.Secret),
 		authorities: authorityReader{authorities: b.authorities, grants: b.grants, configMaps: snapshot.ConfigMaps,

@@ -19,6 +19,7 @@ type gatewayBuild struct {
 	// ports are those of the pod that all Gateways share, if they do.
 	ports        *cluster.PortTable
 	classes      classes
+	parameters   parameterReader
 	grants       grants
 	secrets      cluster.Objects[*corev1.Secret]
 	certificates certificates
@@ -74,7 +75,7 @@ func (b *gatewayBuild) build(sources []*gatewayv1.Gateway) ([]*Gateway, []*Liste
 func (b *gatewayBuild) newGateway(source *gatewayv1.Gateway) *gatewayDraft {
 	draft := &gatewayDraft{node: &Gateway{Source: source}}
 	draft.readClass(b.classes.byName[string(source.Spec.GatewayClassName)])
-	draft.readInfrastructure()
+	b.readParameters(draft)
 	b.readAddresses(draft)
 	b.readFrontendTLS(draft)
 	b.readListeners(draft)
@@ -91,12 +92,31 @@ func (d *gatewayDraft) readClass(class *GatewayClass) {
 	}
 }
 
-func (d *gatewayDraft) readInfrastructure() {
+// readParameters takes the Gateway's own parameters, and where they say nothing those of its class.
+func (b *gatewayBuild) readParameters(d *gatewayDraft) {
+	var class Parameters
+	if own := b.classes.byName[string(d.node.Source.Spec.GatewayClassName)].parameters; own != nil {
+		class = own.gateway
+	}
+	d.node.Parameters = class
 	infrastructure := d.node.Source.Spec.Infrastructure
-	if infrastructure != nil && infrastructure.ParametersRef != nil {
-		ref := infrastructure.ParametersRef
-		d.refused.add(gatewayv1.GatewayReasonInvalidParameters, "spec.infrastructure.parametersRef names %s %q, "+
-			"but parameters are not built yet: leave parametersRef out", ref.Kind, ref.Name)
+	if infrastructure == nil || infrastructure.ParametersRef == nil {
+		return
+	}
+	const field = "spec.infrastructure.parametersRef"
+	ref := infrastructure.ParametersRef
+	own, wrong := b.parameters.find(ref.Group, ref.Kind, types.NamespacedName{Namespace: d.node.Source.Namespace, Name: ref.Name})
+	if wrong != "" {
+		d.refused.add(gatewayv1.GatewayReasonInvalidParameters, "%s %s", field, wrong)
+		return
+	}
+	d.node.Parameters = own.gateway.over(class)
+	if wrong := d.node.Parameters.TLS.unspoken(); wrong != "" {
+		d.refused.add(gatewayv1.GatewayReasonInvalidParameters, "%s: spec.tls together with that of the GatewayClass %s", field, wrong)
+	}
+	if own.haproxy != (HAProxyParameters{}) {
+		d.ignored = append(d.ignored, fmt.Sprintf("spec.haproxy of %s %s: one HAProxy serves all Gateways, so it is taken "+
+			"from the parametersRef of a GatewayClass alone", kindParameters, nameOf(own.source)))
 	}
 }
 

@@ -7,10 +7,10 @@ func TestGatewayClasses(t *testing.T) {
 	const both = "Accepted=True/Accepted SupportedVersion=True/SupportedVersion"
 	for _, test := range []struct{ name, spec, want, message string }{
 		{"a class that names our controller is accepted", "controllerName: limpet.dev/gateway-controller", both, ""},
-		{"parameters are refused while they are not built", `
+		{"parameters without a namespace are refused", `
   controllerName: limpet.dev/gateway-controller
   parametersRef: {group: limpet.dev, kind: LimpetParameters, name: p}`,
-			"Accepted=False/InvalidParameters SupportedVersion=True/SupportedVersion", `LimpetParameters "p"`},
+			"Accepted=False/InvalidParameters SupportedVersion=True/SupportedVersion", "has no namespace"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := build(t, "kind: GatewayClass\nmetadata: {name: c}\nspec:\n  "+test.spec)

@@ -39,6 +39,8 @@ type Graph struct {
 	// Unclaimed are objects of the Gateway API that are not ours, each with the reason: who works with files wants to know
 	// why an object gets no status. In a cluster they are other controllers' business.
 	Unclaimed []*Unclaimed
+	// HAProxy is what LimpetParameters say of what one HAProxy has only once.
+	HAProxy HAProxyParameters
 
 	backends  backends
 	xbackends xbackendTable
@@ -61,6 +63,8 @@ type GatewayClass struct {
 	// Accepted classes may have Gateways.
 	Accepted   bool
 	Conditions []metav1.Condition
+
+	parameters *parameters
 }
 
 // Gateway is one Gateway of ours.
@@ -76,6 +80,8 @@ type Gateway struct {
 	Requested []netip.Addr
 	// ClientCertificate is shown to backends that ask for one; nil if there is none, or it cannot be used.
 	ClientCertificate *Certificate
+	// Parameters are those of LimpetParameters.
+	Parameters Parameters
 	// Accepted Gateways have a listener that can be served, and nothing that must not be.
 	Accepted bool
 	// Valid Gateways are programmed: at least one listener is, and it owns its addresses and ports.

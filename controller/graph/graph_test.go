@@ -16,6 +16,7 @@ import (
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	"sigs.k8s.io/yaml"
 
+	limpetv1alpha1 "github.com/limpet-gateway/limpet/api/v1alpha1"
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
@@ -78,6 +79,7 @@ type objects struct {
 	policies   []*gatewayv1.BackendTLSPolicy
 	xbackends  []*gatewayxv1alpha1.XBackend
 	pods       []*corev1.Pod
+	parameters []*limpetv1alpha1.LimpetParameters
 	others     []*unstructured.Unstructured
 }
 
@@ -89,7 +91,7 @@ func (o *objects) snapshot() cluster.Snapshot {
 		Namespaces: cluster.NewObjects(o.namespaces...), Services: cluster.NewObjects(o.services...),
 		EndpointSlices: cluster.NewObjects(o.slices...), Secrets: cluster.NewObjects(o.secrets...),
 		ConfigMaps: cluster.NewObjects(o.configMaps...), Policies: cluster.NewObjects(o.policies...),
-		XBackends: cluster.NewObjects(o.xbackends...), Pods: cluster.NewObjects(o.pods...), Others: o.others,
+		XBackends: cluster.NewObjects(o.xbackends...), Pods: cluster.NewObjects(o.pods...), Parameters: cluster.NewObjects(o.parameters...), Others: o.others,
 	}
 }
 
@@ -132,6 +134,8 @@ func (o *objects) add(document string) error {
 		return decode(document, &o.pods)
 	case "ConfigMap":
 		return decode(document, &o.configMaps)
+	case kindParameters:
+		return decode(document, &o.parameters)
 	}
 	other := &unstructured.Unstructured{}
 	err := yaml.Unmarshal([]byte(document), &other.Object)

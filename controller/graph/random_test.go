@@ -19,6 +19,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	limpetv1alpha1 "github.com/limpet-gateway/limpet/api/v1alpha1"
 	"github.com/limpet-gateway/limpet/controller/cluster"
 )
 
@@ -26,7 +27,8 @@ import (
 func equal(t *testing.T, got, want *Graph) {
 	t.Helper()
 	options := cmp.Options{
-		cmpopts.IgnoreUnexported(Graph{}, Listener{}), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty(),
+		cmpopts.IgnoreUnexported(Graph{}, Listener{}, GatewayClass{}),
+		cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty(),
 	}
 	// The fast way first: only cmp knows that nil and empty are equal here.
 	same := reflect.DeepEqual(got.Gateways, want.Gateways) && reflect.DeepEqual(got.Routes, want.Routes) &&
@@ -47,6 +49,9 @@ func equal(t *testing.T, got, want *Graph) {
 	}
 	if len(got.attached) != len(want.attached) {
 		t.Fatalf("counts for %d listeners, want %d", len(got.attached), len(want.attached))
+	}
+	if got.HAProxy != want.HAProxy {
+		t.Fatalf("HAProxy %+v, want %+v", got.HAProxy, want.HAProxy)
 	}
 	for key := range backendKeys {
 		if !reflect.DeepEqual(got.Backend(key), want.Backend(key)) {
@@ -134,7 +139,7 @@ func put[T object](w world, all *cluster.Objects[T], object T) {
 }
 
 func (w world) edit(s *cluster.Snapshot) {
-	switch w.IntN(24) {
+	switch w.IntN(27) {
 	case 0:
 		put(w, &s.GatewayClasses, w.class())
 	case 1, 2:
@@ -166,6 +171,8 @@ func (w world) edit(s *cluster.Snapshot) {
 		put(w, &s.TLSRoutes, w.tlsRoute())
 	case 22:
 		put(w, &s.TCPRoutes, w.tcpRoute())
+	case 24, 25:
+		put(w, &s.Parameters, w.parameters())
 	default:
 		s.Others = w.others(s.Others)
 	}
@@ -174,10 +181,25 @@ func (w world) edit(s *cluster.Snapshot) {
 func (w world) class() *gatewayv1.GatewayClass {
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: w.pick("c0", "c1")}}
 	class.Spec.ControllerName = gatewayv1.GatewayController(w.pick(DefaultControllerName, DefaultControllerName, "example.com/other"))
-	if w.chance(10) {
-		class.Spec.ParametersRef = &gatewayv1.ParametersReference{Name: "p"}
+	if w.chance(40) {
+		namespace := gatewayv1.Namespace(w.pick("a", "b"))
+		class.Spec.ParametersRef = &gatewayv1.ParametersReference{
+			Group: "limpet.dev", Kind: gatewayv1.Kind(w.pick(kindParameters, kindParameters, "ConfigMap")), Name: w.pick("p0", "p1"), Namespace: &namespace}
 	}
 	return class
+}
+
+func (w world) parameters() *limpetv1alpha1.LimpetParameters {
+	parameters := &limpetv1alpha1.LimpetParameters{ObjectMeta: w.meta("p", 2)}
+	idle := gatewayv1.Duration(w.pick("1s", "2s", "no time"))
+	parameters.Spec.Timeouts = &limpetv1alpha1.ClientTimeouts{Idle: &idle}
+	if w.chance(30) {
+		parameters.Spec.TrustedProxies = []limpetv1alpha1.AddressRange{limpetv1alpha1.AddressRange(w.pick("10.0.0.0/8", "::1"))}
+	}
+	if threads := w.Int32N(3); threads > 0 {
+		parameters.Spec.HAProxy = &limpetv1alpha1.HAProxyParameters{Threads: &threads}
+	}
+	return parameters
 }
 
 func (w world) gateway() *gatewayv1.Gateway {
@@ -185,6 +207,10 @@ func (w world) gateway() *gatewayv1.Gateway {
 	gateway.Spec.GatewayClassName = gatewayv1.ObjectName(w.pick("c0", "c0", "c1", "c2"))
 	for i := range 1 + w.IntN(4) {
 		gateway.Spec.Listeners = append(gateway.Spec.Listeners, w.listener(i))
+	}
+	if w.chance(30) {
+		gateway.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
+			Group: "limpet.dev", Kind: kindParameters, Name: w.pick("p0", "p1")}}
 	}
 	if w.chance(30) {
 		gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: w.pick("10.0.0.1", "0.0.0.0", "x")}}

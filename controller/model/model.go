@@ -48,9 +48,27 @@ type Frame struct {
 	// Incomplete says that it is not known yet what is to be served: no traffic is to come.
 	Incomplete bool
 	Ports      []Port
-	// TrustedProxies may say who the client is: their X-Forwarded-* headers are kept and extended.
-	TrustedProxies []netip.Prefix
+	HAProxy    HAProxy
 }
+
+// HAProxy is what an HAProxy has only once; what is not set is the zero value, and for the installation to say.
+type HAProxy struct {
+	AccessLog               AccessLog
+	Threads, MaxConnections int
+	// Connect bounds one attempt to connect to an endpoint, Idle how long an endpoint may do nothing, Tunnel how long both
+	// sides of an upgraded connection may do nothing.
+	Connect, Idle, Tunnel time.Duration
+}
+
+// AccessLog is the form of the access log.
+type AccessLog string
+
+// The forms of the access log.
+const (
+	AccessLogNone AccessLog = "none"
+	AccessLogText AccessLog = "text"
+	AccessLogJSON AccessLog = "json"
+)
 
 // Port is one address and port that HAProxy listens on.
 type Port struct {
@@ -68,6 +86,24 @@ type Port struct {
 	Servers []TLSServer
 	// Clients says which certificates clients must show to the Servers; nil asks for none.
 	Clients *ClientValidation
+	// TrustedProxies may say who the client is: their X-Forwarded-* headers are kept and extended.
+	TrustedProxies []netip.Prefix
+	// ProxyProtocol are those who must begin each connection with a header of the PROXY protocol.
+	ProxyProtocol []netip.Prefix
+	Timeouts      ClientTimeouts
+	Crypto        Crypto
+}
+
+// ClientTimeouts bound how long a client may do nothing: while a request is under way, until the header of one is complete,
+// and between two. 0 leaves the data plane's own.
+type ClientTimeouts struct{ Idle, Request, KeepAlive time.Duration }
+
+// Crypto is which TLS the Servers speak.
+type Crypto struct {
+	// Only12 and Only13 speak that version alone; else it is both.
+	Only12, Only13 bool
+	// CipherSuites12 and CipherSuites13 are OpenSSL's names, the preferred first; none leaves them to OpenSSL.
+	CipherSuites12, CipherSuites13 []string
 }
 
 // ClientValidation is what is demanded of clients.

@@ -9,13 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	limpetv1alpha1 "github.com/limpet-gateway/limpet/api/v1alpha1"
 	"github.com/limpet-gateway/limpet/controller/graph"
 	"github.com/limpet-gateway/limpet/controller/model"
 )
 
 // frameOf returns the frame that the Gateways ask for, the listeners that serve in it, and what the frame refers to.
 func frameOf(gateways []*graph.Gateway, trusted []netip.Prefix) (model.Frame, listeners, holding) {
-	frame := model.Frame{TrustedProxies: trusted}
+	var frame model.Frame
 	serving := newListeners()
 	held := holding{certificates: map[string]*model.Certificate{}, authorities: map[string]*model.Authority{}}
 	for _, gateway := range gateways {
@@ -23,7 +24,7 @@ func frameOf(gateways []*graph.Gateway, trusted []netip.Prefix) (model.Frame, li
 			continue
 		}
 		for _, port := range portsOf(gateway) {
-			frame.Ports = append(frame.Ports, port.models(gateway)...)
+			frame.Ports = append(frame.Ports, port.models(gateway, trusted)...)
 			serving.addPort(gateway, port)
 			port.hold(held)
 		}
@@ -82,8 +83,13 @@ func conflict(a, b *graph.Listener) bool {
 	return !a.Protocol.SharesPort(b.Protocol) || a.Hostname == b.Hostname
 }
 
-// models returns the port once for each of the Gateway's addresses.
-func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
+// models returns the port once for each of the Gateway's addresses. Trusted are the proxies that are trusted if its parameters
+// say nothing about it.
+func (p gatewayPort) models(gateway *graph.Gateway, trusted []netip.Prefix) []model.Port {
+	parameters := &gateway.Parameters
+	if parameters.TrustedProxies != nil {
+		trusted = parameters.TrustedProxies
+	}
 	var ports []model.Port
 	for _, address := range gateway.Addresses {
 		ports = append(ports, model.Port{
@@ -95,6 +101,11 @@ func (p gatewayPort) models(gateway *graph.Gateway) []model.Port {
 			TCP:     p.listeners[0].Protocol == graph.TCP,
 			Servers: p.servers(address),
 			Clients: p.clients(),
+
+			TrustedProxies: trusted,
+			ProxyProtocol:  parameters.ProxyProtocol,
+			Timeouts:       model.ClientTimeouts(parameters.Timeouts),
+			Crypto:         p.crypto(parameters.TLS),
 		})
 	}
 	return ports
@@ -134,6 +145,36 @@ func (p gatewayPort) clients() *model.ClientValidation {
 		}
 	}
 	return nil
+}
+
+// crypto: a version for which a list of cipher suites has none is not spoken.
+func (p gatewayPort) crypto(source graph.TLSParameters) model.Crypto {
+	if !p.listeners[0].Protocol.TLS() {
+		return model.Crypto{}
+	}
+	chosen := len(source.CipherSuites12)+len(source.CipherSuites13) > 0
+	crypto := model.Crypto{
+		Only13: source.Min == limpetv1alpha1.TLS13 || chosen && len(source.CipherSuites12) == 0,
+		Only12: chosen && len(source.CipherSuites13) == 0,
+	}
+	if !crypto.Only13 {
+		crypto.CipherSuites12 = source.CipherSuites12
+	}
+	crypto.CipherSuites13 = source.CipherSuites13
+	return crypto
+}
+
+// haproxy is what LimpetParameters say of what one HAProxy has only once.
+func haproxy(source graph.HAProxyParameters) model.HAProxy {
+	return model.HAProxy{
+		AccessLog: map[limpetv1alpha1.AccessLog]model.AccessLog{
+			limpetv1alpha1.AccessLogNone: model.AccessLogNone,
+			limpetv1alpha1.AccessLogText: model.AccessLogText,
+			limpetv1alpha1.AccessLogJSON: model.AccessLogJSON,
+		}[source.AccessLog],
+		Threads: source.Threads, MaxConnections: source.MaxConnections,
+		Connect: source.Connect, Idle: source.Idle, Tunnel: source.Tunnel,
+	}
 }
 
 func certificateIDs(listener *graph.Listener) []string {

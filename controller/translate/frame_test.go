@@ -23,10 +23,10 @@ func TestAPortIsMadeForEachAddressAndListenerPortOfAValidGateway(t *testing.T) {
 	port := func(address netip.Addr, number uint16) model.Port {
 		return model.Port{
 			ID: portID(key, address.String(), number), Owner: portOwner(key, address, 8000+number),
-			Address: address, Bind: 8000 + number, Public: number,
+			Address: address, Bind: 8000 + number, Public: number, TrustedProxies: trusted,
 		}
 	}
-	want := model.Frame{TrustedProxies: trusted, Ports: []model.Port{port(four, 80), port(six, 80), port(four, 81), port(six, 81)}}
+	want := model.Frame{Ports: []model.Port{port(four, 80), port(six, 80), port(four, 81), port(six, 81)}}
 	if diff := difference(want, frame); diff != "" {
 		t.Error(diff)
 	}

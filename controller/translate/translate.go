@@ -56,7 +56,6 @@ func New(options Options) *Translator {
 		trusted:  slices.Clone(options.TrustedProxies),
 		paths:    newPaths(),
 		backends: newBackends(), credentials: newCredentials(),
-		config: model.Config{Frame: model.Frame{TrustedProxies: slices.Clone(options.TrustedProxies)}},
 	}
 }
 
@@ -64,7 +63,9 @@ func New(options Options) *Translator {
 func (t *Translator) Config(g *graph.Graph) model.Config {
 	suspects := t.suspects(g)
 	t.last = g
-	return t.translate(g.Gateways, g.Routes, g, suspects)
+	t.translate(g.Gateways, g.Routes, g, suspects)
+	t.config.Frame.HAProxy = haproxy(g.HAProxy)
+	return t.config
 }
 
 // suspects are the Services and XBackends that may have changed since the last Graph.
@@ -101,6 +102,7 @@ func (t *Translator) restart(gateways []*graph.Gateway, changed *changes) {
 	t.credentials.hold(held, changed)
 	t.framed = held
 	t.certificates = clientCertificates(gateways)
+	frame.HAProxy = t.config.Frame.HAProxy
 	t.config.Frame = keepFrame(t.config.Frame, frame)
 	t.listeners = listeners
 	changed.everyHost(t.config)

@@ -250,7 +250,7 @@ type rendering struct {
 	config   model.Config
 	cookies  []string // names that are literal
 	requests []request
-	log      templates.AccessLog
+	log      model.AccessLog
 	// change edits what was rendered.
 	change func(*files.Set)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/internal/accesslog"
 	"github.com/limpet-gateway/limpet/internal/table"
-	"github.com/limpet-gateway/limpet/templates"
 )
 
 // feature is something that a rule can have, against a rule that has nothing.
@@ -20,7 +19,7 @@ type feature struct {
 	rule func(*model.Rule)
 	// backend edits the backend.
 	backend func(*model.Backend)
-	log     templates.AccessLog
+	log     model.AccessLog
 	// headers are lines of the request.
 	headers string
 }
@@ -57,8 +56,8 @@ func features() []feature {
 			r.Filters.Mirrors = []model.Mirror{{Backend: "b", Numerator: 10, Denominator: 100}}
 		}},
 		{name: "mirror of all", rule: func(r *model.Rule) { r.Filters.Mirrors = []model.Mirror{{Backend: "b", Numerator: 1, Denominator: 1}} }},
-		{name: "access log, JSON", log: templates.JSONAccessLog},
-		{name: "access log, text", log: templates.TextAccessLog},
+		{name: "access log, JSON", log: model.AccessLogJSON},
+		{name: "access log, text", log: model.AccessLogText},
 	}
 }
 
@@ -119,7 +118,7 @@ func (f feature) start(ctx context.Context, l *lab, origin int) (*subject, error
 	name := "filter-" + fmt.Sprint(len(l.running))
 	setting := rendering{name: name, config: config, log: f.log}
 	setting.requests = []request{{host: "shop.example", path: "/shop/list", lines: f.headers}}
-	if f.log != templates.NoAccessLog {
+	if f.log != model.AccessLogNone {
 		if err := discardLog(logSocket(l, name)); err != nil {
 			return nil, err
 		}

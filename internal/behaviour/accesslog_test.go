@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/limpet-gateway/limpet/controller/model"
 	"github.com/limpet-gateway/limpet/internal/accesslog"
-	"github.com/limpet-gateway/limpet/templates"
 )
 
 // logged lets the World have an access log, and gives the lines of requests whose URI has a word in it.
-func logged(form templates.AccessLog) (option, func(t testing.TB, word string) string) {
+func logged(form model.AccessLog) (option, *logLines) {
 	lines := &logLines{}
 	with := func(w *World) {
 		w.limpet.options.accessLog = form
@@ -23,7 +23,7 @@ func logged(form templates.AccessLog) (option, func(t testing.TB, word string) s
 		go log.Copy(lines)
 		w.t.Cleanup(func() { _ = log.Close() })
 	}
-	return with, lines.find
+	return with, lines
 }
 
 type logLines struct {
@@ -35,6 +35,13 @@ func (l *logLines) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(text)
+}
+
+// has says whether there is a line with a word by now.
+func (l *logLines) has(word string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), word)
 }
 
 // find waits for a line: it is written when the request is over, which its client may hear first.
@@ -86,7 +93,7 @@ type entry struct {
 
 func TestTheAccessLogSaysWhoAnsweredAndWhatBecameOfTheSession(t *testing.T) {
 	t.Parallel()
-	with, find := logged(templates.JSONAccessLog)
+	with, lines := logged(model.AccessLogJSON)
 	w := Run(t, gateway+route("shop", loggedRules), with, pods("shop", 2), pods("empty", 0))
 	number := 0
 	look := func(path string, headers ...string) (entry, answer) {
@@ -95,7 +102,7 @@ func TestTheAccessLogSaysWhoAnsweredAndWhatBecameOfTheSession(t *testing.T) {
 		uri := path + "?n=" + strings.Repeat("x", number) + ";"
 		a := w.ask(t, get("shop.example"+uri, headers...))
 		var e entry
-		line := find(t, uri)
+		line := lines.find(t, uri)
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
@@ -162,7 +169,7 @@ func TestTheAccessLogSaysWhoAnsweredAndWhatBecameOfTheSession(t *testing.T) {
 // TestTheAccessLogSaysTheSameOfARequestThatTakesTheHop, and of one that is copied while it passes.
 func TestTheAccessLogSaysTheSameOfARequestThatTakesTheHop(t *testing.T) {
 	t.Parallel()
-	with, find := logged(templates.JSONAccessLog)
+	with, lines := logged(model.AccessLogJSON)
 	w := Run(t, gateway+route("shop", `
 rules:
 - name: idle
@@ -177,7 +184,7 @@ rules:
 		t.Helper()
 		a := w.ask(t, r)
 		var e entry
-		if err := json.Unmarshal([]byte(find(t, uri)), &e); err != nil {
+		if err := json.Unmarshal([]byte(lines.find(t, uri)), &e); err != nil {
 			t.Fatal(err)
 		}
 		return e, a
@@ -205,8 +212,8 @@ rules:
 // TestTheAccessLogIsOneLineForARequestWhateverIsSent: what clients send cannot end a line or a value.
 func TestTheAccessLogIsOneLineForARequestWhateverIsSent(t *testing.T) {
 	t.Parallel()
-	for _, form := range []templates.AccessLog{templates.JSONAccessLog, templates.TextAccessLog} {
-		with, find := logged(form)
+	for _, form := range []model.AccessLog{model.AccessLogJSON, model.AccessLogText} {
+		with, lines := logged(form)
 		w := Run(t, gateway+route("all", "rules: [{backendRefs: [{name: one, port: 80}]}]"), with, pods("one", 1))
 		for i, path := range []string{`/a"b`, `/a\`, "/a%0ab", "/%00", "/\xc3\xbc", "/\xff", "/{}"} {
 			marker := "?marker" + string(rune('a'+i)) + "!"
@@ -214,8 +221,8 @@ func TestTheAccessLogIsOneLineForARequestWhateverIsSent(t *testing.T) {
 			if i == 4 || i == 5 {
 				marker = "BADREQ" // HAProxy refuses bytes that a URI cannot have
 			}
-			line := find(t, marker)
-			if form == templates.JSONAccessLog {
+			line := lines.find(t, marker)
+			if form == model.AccessLogJSON {
 				var all map[string]any
 				if err := json.Unmarshal([]byte(line), &all); err != nil {
 					t.Errorf("%q: %v: %s", path, err, line)

@@ -39,6 +39,8 @@ type request struct {
 	alpn []string
 	// client is what the client shows if it is asked for a certificate.
 	client *shower
+	// before is what a load balancer sends first, in plain text.
+	before string
 	// patience is how long the client waits, 10 s by default.
 	patience time.Duration
 }
@@ -161,8 +163,14 @@ func (w *World) dial(ctx context.Context, r request) (net.Conn, error) {
 		port = 80
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", w.at(port))
-	if err != nil || !r.tls {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, r.before); err != nil {
+		return nil, err
+	}
+	if !r.tls {
+		return conn, nil
 	}
 	secure := tls.Client(conn, r.config())
 	if err := secure.HandshakeContext(ctx); err != nil {

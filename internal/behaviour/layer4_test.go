@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/limpet-gateway/limpet/templates"
+	"github.com/limpet-gateway/limpet/controller/model"
 )
 
 // connectionRoute is a TLSRoute or TCPRoute of the Gateway; the rest of its spec follows.
@@ -360,8 +360,8 @@ func TestBackendsOfConnectionsProveWhoTheyAre(t *testing.T) {
 
 func TestTheAccessLogHasOneLineForAConnection(t *testing.T) {
 	t.Parallel()
-	for _, form := range []templates.AccessLog{templates.JSONAccessLog, templates.TextAccessLog} {
-		with, find := logged(form)
+	for _, form := range []model.AccessLog{model.AccessLogJSON, model.AccessLogText} {
+		with, lines := logged(form)
 		w := Run(t, strings.Replace(mixedManifests(), mixedListeners, mixedListeners+"  - {name: tcp, port: 9000, protocol: TCP}\n", 1)+
 			tcpRoute("tcp", "tcp", "{name: db, port: 80, weight: 1}, {name: gone, port: 80, weight: 0}"), with, pods("shop", 1), connecting("db", 1, nil), connecting("own", 1, newAuthority().server("own")))
 		for i, c := range []struct {
@@ -380,8 +380,8 @@ func TestTheAccessLogHasOneLineForAConnection(t *testing.T) {
 				talking.say(t, "hello")
 			}
 			_ = talking.Close()
-			line := find(t, c.to.from.String())
-			if form == templates.TextAccessLog {
+			line := lines.find(t, c.to.from.String())
+			if form == model.AccessLogText {
 				if !strings.Contains(line, `route="`+c.route+`"`) || !strings.Contains(line, `endpoint="`+c.pod+`"`) {
 					t.Errorf("%+v: %s", c.to, line)
 				}
@@ -402,7 +402,7 @@ func TestTheAccessLogHasOneLineForAConnection(t *testing.T) {
 			}
 		}
 		w.ask(t, request{host: "www.ex.com", target: "/once", tls: true, from: netip.MustParseAddr("127.0.7.9")})
-		if line := find(t, "127.0.7.9"); !strings.Contains(line, "/once") {
+		if line := lines.find(t, "127.0.7.9"); !strings.Contains(line, "/once") {
 			t.Errorf("a request over HTTPS is logged as a connection: %s", line)
 		}
 	}

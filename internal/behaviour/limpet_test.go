@@ -54,7 +54,7 @@ type limpetOptions struct {
 	sign     []keys.SignKey
 	level    slog.Level
 	// accessLog goes to logSocket.
-	accessLog templates.AccessLog
+	accessLog model.AccessLog
 	timeout   time.Duration
 }
 

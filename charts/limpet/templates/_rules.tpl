@@ -47,6 +47,10 @@
 {{/* What it needs in its own namespace: keys, ports, leader election, and its own pods. Creating cannot be narrowed to
      a name. */}}
 {{- define "limpet.ownRules" -}}
+# Parameters of GatewayClasses.
+- apiGroups: [limpet.dev]
+  resources: [limpetparameters]
+  verbs: [get, list, watch]
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: [{{ include "limpet.fullname" . }}-keys]
