@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
@@ -57,6 +59,7 @@ func setting(t *testing.T) *Setting {
 		t.Fatalf("no cluster: %v (set KUBECONFIG, or run make e2e)", err)
 	}
 	config.QPS, config.Burst = 100, 200
+	log.SetLogger(logr.Discard())
 	if s.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme(t)}); err != nil {
 		t.Fatal(err)
 	}

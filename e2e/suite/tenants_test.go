@@ -26,7 +26,7 @@ func TestATenantEditsWhatWasGenerated(t *testing.T) {
 		"target port": func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = theirs.Spec.Ports[0].TargetPort },
 		"no port":     func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(1) },
 		"selector":    func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "shop"} },
-		"labels":      func(s *corev1.Service) { s.Labels = map[string]string{"mine": "all mine"} },
+		"labels":      func(s *corev1.Service) { s.Labels = map[string]string{"mine": "mine"} },
 		"port":        func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 },
 	} {
 		tenant.edit(t, service, edit)
