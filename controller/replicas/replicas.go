@@ -58,7 +58,8 @@ type Watch struct {
 	// lags has who did not serve a Gateway when asked last, and since when somebody does not.
 	lags  map[string][]string
 	since map[string]time.Time
-	said  map[string]string
+	// said is what OnChange was called for, and read what Lagging said last: an answer may come right after it.
+	said, read map[string]string
 }
 
 const (
@@ -130,7 +131,8 @@ func (w *Watch) Wake() {
 func (w *Watch) Lagging() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.lagging(time.Now())
+	w.read = w.lagging(time.Now())
+	return maps.Clone(w.read)
 }
 
 func (w *Watch) lagging(now time.Time) map[string]string {
@@ -187,7 +189,7 @@ func (w *Watch) Run(ctx context.Context) {
 func (w *Watch) tell() {
 	w.mu.Lock()
 	now := w.lagging(time.Now())
-	changed := !maps.Equal(now, w.said)
+	changed := !maps.Equal(now, w.said) || !maps.Equal(now, w.read)
 	w.said = now
 	w.mu.Unlock()
 	if changed {

@@ -108,6 +108,21 @@ func TestAGatewayWaitsForAllReplicas(t *testing.T) {
 	}
 }
 
+// A reader that looks right before the answer comes is told of it, though nothing else was said in between.
+func TestAnAnswerRightAfterALookIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	for generation := range int64(20) {
+		w.others[0].served.Store(&Served{"g": generation + 1})
+		before := w.changes.Load()
+		w.watch.Set(w.pods(), Served{"g": generation + 1})
+		if len(w.watch.Lagging()) > 0 {
+			w.within("the reader is told", func() bool { return w.changes.Load() > before })
+		}
+		w.within("all serve it", func() bool { return len(w.watch.Lagging()) == 0 })
+	}
+}
+
 func TestAReplicaThatCannotBeReachedLags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
