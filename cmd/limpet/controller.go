@@ -108,7 +108,9 @@ func (f *controllerFlags) options() (controller.KubernetesOptions, error) {
 	o := controller.KubernetesOptions{
 		Dir: f.dir, Namespace: f.namespace, Pod: f.name, WatchNamespaces: f.watchNamespaces,
 		KeysSecret: f.keysSecret, PortsConfigMap: f.portsConfigMap, Lease: f.lease,
-		Graph: graph.Options{ControllerName: f.controllerName, DefaultAddress: netip.AddrFrom4([4]byte{127, 0, 0, 1}), PortOffset: defaultOffset()},
+		Graph: graph.Options{
+			ControllerName: f.controllerName, DefaultAddress: netip.AddrFrom4([4]byte{127, 0, 0, 1}), PortOffset: defaultOffset(),
+		},
 	}
 	if err := f.pod.apply(&o); err != nil {
 		return o, err

@@ -23,7 +23,8 @@ type podFlags struct {
 
 func (f *podFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.ips, "pod-ips", os.Getenv("POD_IPS"), "addresses of this pod (a,b), which say what families it has; $POD_IPS")
-	flags.StringVar(&f.health, "health-address", "", "where to answer for /livez, /startedz, /readyz, /served and /metrics (:8081); empty is nowhere")
+	flags.StringVar(&f.health, "health-address", "",
+		"where to answer for /livez, /startedz, /readyz, /served and /metrics (:8081); empty is nowhere")
 	flags.Uint16Var(&f.readyPort, "ready-port", 8404, "port at which HAProxy answers whether it is ready, at /ready; 0 is none")
 	flags.StringVar(&f.cpu, "haproxy-threads", os.Getenv("LIMPET_HAPROXY_CPU"),
 		"CPUs of HAProxy's container (2, 500m), from which its threads follow; $LIMPET_HAPROXY_CPU")

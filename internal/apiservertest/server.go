@@ -152,7 +152,8 @@ func programs() (string, error) {
 	}
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
-			return "", fmt.Errorf("no API server to test with: %w: run make cluster-build, or name the folder with etcd and kube-apiserver in LIMPET_CLUSTER_BIN", err)
+			return "", fmt.Errorf("no API server to test with: %w: "+
+				"run make apiserver, or name the folder with etcd and kube-apiserver in LIMPET_CLUSTER_BIN", err)
 		}
 	}
 	return folder, nil
@@ -164,7 +165,8 @@ func Definitions() string {
 }
 
 func (s *Server) install(paths ...string) error {
-	if _, err := envtest.InstallCRDs(s.Config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: time.Minute}); err != nil {
+	definitions := envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: time.Minute}
+	if _, err := envtest.InstallCRDs(s.Config, definitions); err != nil {
 		return fmt.Errorf("install definitions: %w", err)
 	}
 	return nil

@@ -20,7 +20,8 @@ const (
 // roots are the files whose every declaration counts, and types that no field's type leads to: those of conditions.
 var (
 	rootFiles = []string{
-		apis + "/httproute_types.go", apis + "/grpcroute_types.go", apis + "/tlsroute_types.go", apis + "/tcproute_types.go", apis + "/gateway_types.go", apis + "/listenerset_types.go",
+		apis + "/httproute_types.go", apis + "/grpcroute_types.go", apis + "/tlsroute_types.go", apis + "/tcproute_types.go",
+		apis + "/gateway_types.go", apis + "/listenerset_types.go",
 		apis + "/backendtlspolicy_types.go", apisx + "/xbackend_types.go",
 	}
 	rootTypes = []string{"RouteConditionType", "RouteConditionReason", "PolicyConditionType", "PolicyConditionReason", "ReferenceGrant"}
