@@ -171,6 +171,7 @@ document() {
   cp "$OUT/results/report.yaml" "$folder/report.yaml"
   cp "$OUT/results/tests.txt" "$folder/tests.txt"
   chmod 644 "$folder/report.yaml" "$folder/tests.txt"
+  gzip -9nc "$OUT/results/conformance.log" >"$folder/conformance.log.gz"
   {
     cat <<'MARKDOWN'
 # Conformance
@@ -179,7 +180,8 @@ document() {
 
 What Gateway API's conformance suite, v1.7.0, says of Limpet as its chart installs it, on Kubernetes. `make conformance` runs it again
 ([CONTRIBUTING](../../CONTRIBUTING.md#conformance)). [report.yaml](report.yaml) is the suite's report, [tests.txt](tests.txt) has the result of
-each test and how long it took, and [files.md](files.md) is the same suite on `limpet serve`, without a cluster.
+each test and how long it took, [conformance.log.gz](conformance.log.gz) all that the suite has said. [files.md](files.md) is the same suite on
+`limpet serve`, without a cluster.
 
 MARKDOWN
     go -C "$E2E" run ./upstream/table <"$OUT/results/conformance.log"
