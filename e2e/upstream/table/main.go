@@ -43,7 +43,8 @@ func read(log io.Reader) (map[string]string, error) {
 func page(results map[string]string) string {
 	var text strings.Builder
 	passed, failed := with(results, "PASS"), with(results, "FAIL")
-	fmt.Fprintf(&text, "%d tests passed, %d failed, and %d were not run.\n\n", len(passed), len(failed), len(tests.ConformanceTests)-len(passed)-len(failed))
+	left := len(tests.ConformanceTests) - len(passed) - len(failed)
+	fmt.Fprintf(&text, "%d tests passed, %d failed, and %d were not run.\n\n", len(passed), len(failed), left)
 	if len(failed) > 0 {
 		fmt.Fprintf(&text, "Failed: %s.\n\n", strings.Join(failed, ", "))
 	}
