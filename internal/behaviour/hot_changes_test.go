@@ -228,8 +228,13 @@ func connectionChanges(base string) []change {
 		{what: "the Service of a TLSRoute changed", to: one + tlsRoute("more", "pass", "c.pass.example", "{name: empty, port: 80}")},
 		{what: "a TLSRoute removed", to: one},
 	}
-	return append(append(changes, life("a TCPRoute", one, shares(1, 1), shares(1, 0))...),
+	changes = append(append(changes, life("a TCPRoute", one, shares(1, 1), shares(1, 0))...),
 		change{what: "the listeners at layer 4 removed", from: one, to: base})
+	// There are few slots for TCP at first: more are added, and those that were left are free again, in between.
+	for i := range changes {
+		changes[i].rest = true
+	}
+	return changes
 }
 
 func certificateChanges(base string) []change {

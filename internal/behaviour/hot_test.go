@@ -35,6 +35,8 @@ type change struct {
 	pods func(w *World)
 	// refused is set where an object has a condition of status False afterwards, as it should.
 	refused bool
+	// rest says that the engine is left alone before it.
+	rest bool
 }
 
 // topic is the rows under one heading.
@@ -83,6 +85,9 @@ func TestHotOrNot(t *testing.T) {
 	}
 }
 
+// resting is how long the engine has for what it does by itself.
+const resting = 4 * time.Second
+
 // measure makes the change while requests are under way, and says what it took.
 func (w *World) measure(t *testing.T, c change) string {
 	t.Helper()
@@ -91,6 +96,9 @@ func (w *World) measure(t *testing.T, c change) string {
 		w.allWell(t, c.what+", before")
 	}
 	defer w.underWay(t, c.what)()
+	if c.rest {
+		time.Sleep(resting)
+	}
 	before := w.Reloads(t)
 	if c.pods == nil {
 		w.Apply(t, c.to)
@@ -202,6 +210,7 @@ func (w *World) serves(name string) bool {
 
 // reasons are why there was a reload, without what is another each time: the World's address, and names that are hashes.
 func (w *World) reasons(all []string) string {
+	all = strings.Split(strings.Join(all, "; "), "; ")
 	known := make([]string, len(all))
 	for i, reason := range all {
 		reason = hashes.ReplaceAllString(reason, "$1$2…")
