@@ -26,10 +26,18 @@ with_buildah() {
   apt_install buildah debootstrap
   our_buildah inspect --type image "$BASE" >/dev/null 2>&1 || base
   # The same time in all of it: the same content gives the same image.
-  quietly our_buildah build --isolation chroot --layers --timestamp 0 --pull-never --format oci -t "$NAME" . || die "buildah failed: see above"
+  quietly our_buildah build --isolation chroot --layers --timestamp 0 --pull-never --format oci -t "$(whole "$NAME")" . || die "buildah failed: see above"
   rm -f "$ARCHIVE"
-  # docker.io/library is what a cluster takes a name without a registry for.
-  quietly our_buildah push "localhost/$NAME" "oci-archive:$ARCHIVE:docker.io/library/$NAME" || die "writing $ARCHIVE failed: see above"
+  quietly our_buildah push "$(whole "$NAME")" "oci-archive:$ARCHIVE:$(whole "$NAME")" || die "writing $ARCHIVE failed: see above"
+}
+
+# whole is an image's name with its registry: the one that a cluster takes it to be of, where none is said.
+whole() {
+  case $1 in
+    *[.:]*/* | localhost/*) echo "$1" ;;
+    */*) echo "docker.io/$1" ;;
+    *) echo "docker.io/library/$1" ;;
+  esac
 }
 
 # our_buildah keeps its images in this checkout.
