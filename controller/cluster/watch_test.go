@@ -116,7 +116,11 @@ func (o *observer) never(not string) {
 
 func TestMain(m *testing.M) {
 	// client-go leaves the goroutine of a watch's filter behind when a watch is ended with an event under way.
-	goleak.VerifyTestMain(apiservertest.Tests{M: m}, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
+	// controller-runtime leaves two for each informer of several namespaces.
+	goleak.VerifyTestMain(apiservertest.Tests{M: m},
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"),
+		goleak.IgnoreAnyFunction("sigs.k8s.io/controller-runtime/pkg/cache.newMultiNamespaceInformer.func1"),
+		goleak.IgnoreAnyFunction("sigs.k8s.io/controller-runtime/pkg/cache.newMultiNamespaceInformerHandlerRegistration.func1"))
 }
 
 func TestAnEditInPlaceIsLive(t *testing.T) {
