@@ -6,11 +6,13 @@
 package conditions
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // maxMessage keeps a status readable; the API's own limit is 32768 bytes.
@@ -19,6 +21,22 @@ const maxMessage = 4096
 // TypeIgnored is a condition of our own, set only while it is true: the object is served as if a field that it has were
 // not there, because Limpet does not honour that field yet and leaving it out hurts nobody.
 const TypeIgnored = "limpet.dev/Ignored"
+
+// types are those of all conditions that have a constructor here.
+var types = []string{
+	string(gatewayv1.GatewayConditionAccepted),
+	string(gatewayv1.GatewayConditionProgrammed),
+	string(gatewayv1.GatewayConditionResolvedRefs),
+	string(gatewayv1.GatewayConditionInsecureFrontendValidationMode),
+	string(gatewayv1.ListenerConditionConflicted),
+	string(gatewayv1.ListenerConditionOverlappingTLSConfig),
+	string(gatewayv1.RouteConditionPartiallyInvalid),
+	string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
+	TypeIgnored,
+}
+
+// Ours says whether Limpet sets conditions of that type. Those of every other type are somebody else's.
+func Ours(kind string) bool { return slices.Contains(types, kind) }
 
 // ReasonNotBuilt is the reason of TypeIgnored.
 const ReasonNotBuilt = "NotBuilt"

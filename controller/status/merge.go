@@ -7,21 +7,9 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-)
 
-// ourConditions are the types of all conditions that Limpet sets. Those are its own where it has a say at all; every other
-// one is somebody else's, and stays as it is.
-var ourConditions = []string{
-	string(gatewayv1.GatewayConditionAccepted),
-	string(gatewayv1.GatewayConditionProgrammed),
-	string(gatewayv1.GatewayConditionResolvedRefs),
-	string(gatewayv1.GatewayConditionInsecureFrontendValidationMode),
-	string(gatewayv1.ListenerConditionConflicted),
-	string(gatewayv1.ListenerConditionOverlappingTLSConfig),
-	string(gatewayv1.RouteConditionPartiallyInvalid),
-	string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
-}
+	"github.com/limpet-gateway/limpet/controller/conditions"
+)
 
 // merger puts what we say of an object into what the API server holds of it. It works on JSON as it is, so that what
 // others wrote survives even where we do not know its form.
@@ -167,7 +155,7 @@ func (m *merger) conditions(was, want any) []any {
 		case at >= 0:
 			merged = append(merged, m.condition(item, mine[at]))
 			mine = slices.Delete(mine, at, at+1)
-		case !slices.Contains(ourConditions, kind):
+		case !conditions.Ours(kind):
 			merged = append(merged, item)
 		}
 	}
@@ -177,10 +165,15 @@ func (m *merger) conditions(was, want any) []any {
 	return merged
 }
 
+// condition: one that was written for a newer generation than ours stays (another replica of ours has seen more; the API:
+// "it MUST NOT perform the update on that Condition").
 func (m *merger) condition(was, want any) any {
 	merged := map[string]any{}
 	before, _ := was.(map[string]any)
 	fields, _ := want.(map[string]any)
+	if generation(before) > generation(fields) {
+		return was
+	}
 	for key, value := range fields {
 		merged[key] = value
 	}
@@ -189,6 +182,11 @@ func (m *merger) condition(was, want any) any {
 		merged["lastTransitionTime"] = time
 	}
 	return merged
+}
+
+func generation(condition map[string]any) float64 {
+	number, _ := condition["observedGeneration"].(float64)
+	return number
 }
 
 func items(list any) []any {

@@ -68,6 +68,7 @@ parents:
   - {type: example.org/Checked, status: "False", lastTransitionTime: "2001-01-01T00:00:00Z"}
   - {type: Accepted, status: "True", reason: R, message: "", observedGeneration: 1, lastTransitionTime: "2001-01-01T00:00:00Z"}
   - {type: PartiallyInvalid, status: "True"}
+  - {type: limpet.dev/Ignored, status: "True"}
 `
 	got := merged(t, live, routeUpdateOf(parentOf("gw", "True", 2), parentOf("new", "False", 2)))
 	want := `parents:
@@ -110,6 +111,24 @@ parents:
 	gone := merged(t, live, nil)
 	if strings.Contains(gone, "limpet.dev/test") || !strings.Contains(gone, "example.org/other") {
 		t.Errorf("when nothing is ours any more:\n%s", gone)
+	}
+}
+
+// Another replica of ours may know a newer generation than the one that writes last.
+func TestAConditionOfANewerGenerationStays(t *testing.T) {
+	t.Parallel()
+	live := `
+parents:
+- parentRef: {name: gw}
+  controllerName: limpet.dev/test
+  conditions:
+  - {type: Accepted, status: "True", reason: R, message: "", observedGeneration: 3, lastTransitionTime: "2001-01-01T00:00:00Z"}
+`
+	for generation, wants := range map[int64]string{2: "", 3: `observedGeneration: 3`, 4: `observedGeneration: 4`} {
+		got := merged(t, live, routeUpdateOf(parentOf("gw", "False", generation)))
+		if written := strings.Contains(got, `status: "False"`); written != (wants != "") || !strings.Contains(got, wants) {
+			t.Errorf("what is written by who knows generation %d: %s", generation, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -45,22 +46,14 @@ func (w *Writer) ours(like *Update, live cluster.Live) *Update {
 		return nil
 	}
 	if route := is.Status.Route; route != nil {
-		mine := route.Parents[:0]
-		for _, parent := range route.Parents {
-			if string(parent.ControllerName) == w.options.Controller {
-				mine = append(mine, parent)
-			}
-		}
-		route.Parents = mine
+		route.Parents = slices.DeleteFunc(route.Parents, func(p gatewayv1.RouteParentStatus) bool {
+			return string(p.ControllerName) != w.options.Controller
+		})
 	}
 	if policy := is.Status.Policy; policy != nil {
-		mine := policy.Ancestors[:0]
-		for _, ancestor := range policy.Ancestors {
-			if string(ancestor.ControllerName) == w.options.Controller {
-				mine = append(mine, ancestor)
-			}
-		}
-		policy.Ancestors = mine
+		policy.Ancestors = slices.DeleteFunc(policy.Ancestors, func(a gatewayv1.PolicyAncestorStatus) bool {
+			return string(a.ControllerName) != w.options.Controller
+		})
 	}
 	return is
 }

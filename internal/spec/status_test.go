@@ -211,6 +211,9 @@ func checkConditions(t *testing.T, update *status.Update, section status.Section
 			t.Errorf("%s, %s: there are two conditions of type %s", update.Object, section.Name, c.Type)
 		}
 		seen[c.Type] = true
+		if !conditions.Ours(c.Type) {
+			t.Errorf("%s, %s: %s would be taken for somebody else's, and stay for ever", update.Object, section.Name, c.Type)
+		}
 		if c.Type == "Ready" {
 			t.Errorf("%s, %s: the condition Ready is reserved", update.Object, section.Name)
 		}
