@@ -105,12 +105,10 @@ func (c *Computer) Compute(g *graph.Graph, s cluster.Snapshot, now time.Time) *W
 }
 
 func (c *Computer) same(g *graph.Graph, s cluster.Snapshot) bool {
-	return sameSlice(c.graph.Gateways, g.Gateways) && sameSlice(c.graph.Reported, g.Reported) && c.last.Ports == s.Ports &&
+	return slices.Equal(c.graph.Gateways, g.Gateways) && slices.Equal(c.graph.Reported, g.Reported) && c.last.Ports == s.Ports &&
 		c.last.Replicas.Same(s.Replicas) && c.last.Exposed.Same(s.Exposed) && c.last.Gateways.Same(s.Gateways) &&
 		c.last.XBackends.Same(s.XBackends)
 }
-
-func sameSlice[T comparable](a, b []T) bool { return slices.Equal(a, b) }
 
 // Compute says what the cluster must hold for a Graph, given the Snapshot that it was made from. It is pure.
 func Compute(g *graph.Graph, s cluster.Snapshot, options Options, now time.Time) *Wanted {

@@ -19,12 +19,6 @@ import (
 	"github.com/limpet-gateway/limpet/controller/graph"
 )
 
-// The labels by which the specification wants what is generated for a Gateway to be found.
-const (
-	labelGateway = "gateway.networking.k8s.io/gateway-name"
-	labelClass   = "gateway.networking.k8s.io/gateway-class-name"
-)
-
 // annotationApplied names the labels and annotations that come from spec.infrastructure, so that they go when they are
 // taken from there. Everything else that somebody adds to a Service stays.
 const annotationApplied = "limpet.dev/infrastructure"
@@ -173,8 +167,8 @@ func (c *computation) metadata(gateway *graph.Gateway, name string, parameters m
 		meta.Annotations[annotationApplied] = strings.Join(slices.Compact(applied), ",")
 	}
 	meta.Labels[cluster.LabelManagedBy] = cluster.ManagedBy
-	meta.Labels[labelGateway] = graph.LabelValue(source.Name)
-	meta.Labels[labelClass] = graph.LabelValue(string(source.Spec.GatewayClassName))
+	meta.Labels[gatewayv1.GatewayNameLabelKey] = graph.LabelValue(source.Name)
+	meta.Labels[gatewayv1.GatewayClassNameLabelKey] = graph.LabelValue(string(source.Spec.GatewayClassName))
 	return meta
 }
 

@@ -5,6 +5,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/limpet-gateway/limpet/controller/graph"
 )
@@ -41,7 +42,7 @@ func (c *computation) surplusOf(object metav1.Object, kind string, left map[type
 	if keep := c.keep[owner.UID]; keep != nil && !keep[kind+" "+object.GetName()] {
 		return owner.UID
 	}
-	if left[owner.UID] && c.isOurClass(object.GetLabels()[labelClass]) {
+	if left[owner.UID] && c.isOurClass(object.GetLabels()[gatewayv1.GatewayClassNameLabelKey]) {
 		return owner.UID
 	}
 	return ""
