@@ -63,7 +63,7 @@ type Options struct {
 	Exposer   Exposer
 	Graph     graph.Options
 	Translate translate.Options
-	// Replicas know who else serves what; nil where there is only this one. Lagged is to be called when they know something new.
+	// Replicas know who else serves what; nil where there is only this one. News is to be called when they know something new.
 	Replicas Replicas
 	// Metrics count what the loop does; nil counts nothing.
 	Metrics *metrics.Metrics
@@ -79,7 +79,7 @@ type Options struct {
 	Retry, RetryMost time.Duration
 }
 
-// Controller runs the loop. Use it by one goroutine, but for Report, Lagged, Served, Alive and Ready.
+// Controller runs the loop. Use it by one goroutine, but for Report, News, Served, Alive and Ready.
 type Controller struct {
 	options  Options
 	log      *slog.Logger
@@ -130,11 +130,8 @@ func or(given, otherwise time.Duration) time.Duration {
 // Report takes a Result that no Apply waited for: the Engine's OnResult. It never blocks.
 func (c *Controller) Report(r dataplane.Result) { c.reports.put(r) }
 
-// ExposuresChanged says that Exposures of the Exposer changed by themselves. It never blocks.
-func (c *Controller) ExposuresChanged() { c.news.put(struct{}{}) }
-
-// Lagged says that the replicas changed for which Gateways wait. It never blocks.
-func (c *Controller) Lagged() { c.news.put(struct{}{}) }
+// News says that the Exposer or the Replicas have something else to tell. It never blocks.
+func (c *Controller) News() { c.news.put(struct{}{}) }
 
 // Run runs the loop until ctx ends, or the Source does.
 func (c *Controller) Run(ctx context.Context) error {

@@ -200,13 +200,14 @@ func newKube(o KubernetesOptions) (*kube, error) {
 		Client: statusClient{k.client, k.metrics}, View: k.source, Controller: o.Graph.ControllerName,
 		Leads: k.election.Leads, Events: events.tell, Log: o.Log,
 	})
-	k.replicas = replicas.New(replicas.Options{Port: healthPort(o.HealthAddress), Leads: k.election.Leads, OnChange: k.lagged, Log: o.Log})
+	k.replicas = replicas.New(replicas.Options{Port: healthPort(o.HealthAddress), Leads: k.election.Leads, OnChange: k.news, Log: o.Log})
 	return k, k.newEngine()
 }
 
-func (k *kube) lagged() {
+// news wakes the loop for what the Exposer or the replicas have to tell.
+func (k *kube) news() {
 	if loop := k.loop.Load(); loop != nil {
-		loop.Lagged()
+		loop.News()
 	}
 }
 
@@ -294,11 +295,7 @@ func (k *kube) newExposer() *expose.Exposer {
 	o := k.options
 	return expose.New(
 		expose.Options{Namespace: o.Namespace, PortsConfigMap: o.PortsConfigMap, Pod: o.Pod, ServiceType: o.ServiceType},
-		expose.WriterOptions{Client: k.client, Leading: k.election.Leads, Log: o.Log, Changed: func() {
-			if loop := k.loop.Load(); loop != nil {
-				loop.ExposuresChanged()
-			}
-		}},
+		expose.WriterOptions{Client: k.client, Leading: k.election.Leads, Log: o.Log, Changed: k.news},
 	)
 }
 

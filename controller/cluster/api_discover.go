@@ -49,7 +49,7 @@ func (k *kind) watchedAs(version string) client.Object {
 	}
 }
 
-// plural is the kind's name as it stands in paths.
+// plural is the kind's name as it stands in paths. (apimachinery's guess makes "gatewaies" of Gateway.)
 func (k *kind) plural() string {
 	name := strings.ToLower(k.name)
 	switch {
