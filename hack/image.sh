@@ -66,7 +66,7 @@ mirror() {
   local found
   # shellcheck disable=SC2016
   found=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' 2>/dev/null | grep -m1 '/debian/*$' || true)
-  echo "${found:-http://deb.debian.org/debian}"
+  echo "${found:?apt names no source of Debian packages on this machine: add one, or build the image with Docker}"
 }
 
 if have docker && docker info >/dev/null 2>&1; then with_docker; else with_lock image with_buildah; fi

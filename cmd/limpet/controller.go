@@ -69,7 +69,7 @@ An API server that is not there is waited for, and HAProxy goes on with what it 
 		"type of the Services of Gateways: ClusterIP, NodePort or LoadBalancer")
 	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil,
 		"addresses (10.0.0.0/8) of proxies in front, whose X-Forwarded-* headers are believed; can be repeated")
-	flags.StringVar(&f.accessLog, "access-log", "off", "a line for each request on standard output: off, text or json")
+	flags.StringVar(&f.accessLog, "access-log", "off", "a line for each request on HAProxy's standard output: off, text or json")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "file that leads to the API server; empty in a pod")
 	flags.StringVar(&f.haproxy, "haproxy", "", "start this HAProxy (3.0 or newer) instead of driving that of the next container")
 	flags.DurationVar(&f.grace, "grace", controller.GraceTimeout, "how long an HAProxy started here may take to finish at the end")
