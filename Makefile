@@ -15,7 +15,7 @@ IMAGE       ?= limpet:dev
 RUN         ?=
 
 # The packages with golden files: their tests know -update, by which they rewrite them.
-GOLDEN_PACKAGES = $(sort $(dir $(shell grep -rlE --include='*_test.go' '\("update",' cmd controller dataplane internal templates 2>/dev/null)))
+GOLDEN_PACKAGES = $(sort $(dir $(shell grep -rl --include='*_test.go' internal/goldentest cmd controller dataplane internal templates 2>/dev/null)))
 
 # Recipes start with this to have $$HAPROXY.
 haproxy = HAPROXY="$$(hack/haproxy.sh)" && export HAPROXY

@@ -1,7 +1,6 @@
 package expose
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,32 +8,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/limpet-gateway/limpet/internal/goldentest"
+)
 
 // TestGolden shows the changes that each case's objects lead to, round after round, and the addresses in the end.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	cases, err := filepath.Glob("testdata/*/in.yaml")
-	if err != nil || len(cases) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, in := range cases {
-		dir := filepath.Dir(in)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Parallel()
-			source, err := os.ReadFile(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(t, string(source))
-			compare(t, filepath.Join(dir, "out.yaml"), rounds(t, w))
-		})
-	}
+	goldentest.Cases(t, func(t *testing.T, folder string) {
+		source, err := os.ReadFile(filepath.Join(folder, "in.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		goldentest.Compare(t, filepath.Join(folder, "out.yaml"), rounds(t, newWorld(t, string(source))))
+	})
 }
 
 func rounds(t *testing.T, w *world) string {
@@ -74,21 +63,4 @@ func exposures(all map[types.NamespacedName]Exposure) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")
-}
-
-func compare(t *testing.T, name, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatalf("%v: write it with make golden, and review it", err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
 }

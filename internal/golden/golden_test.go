@@ -2,7 +2,6 @@ package golden
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -23,49 +22,23 @@ import (
 	"github.com/limpet-gateway/limpet/controller/status"
 	"github.com/limpet-gateway/limpet/controller/translate"
 	"github.com/limpet-gateway/limpet/dataplane/files"
+	"github.com/limpet-gateway/limpet/internal/goldentest"
 	"github.com/limpet-gateway/limpet/internal/keys"
 	"github.com/limpet-gateway/limpet/internal/table"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // TestGolden takes each case's objects, with those of base.yaml, through the pipeline.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	cases, err := filepath.Glob("testdata/*/in.yaml")
-	if err != nil || len(cases) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, in := range cases {
-		dir := filepath.Dir(in)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Parallel()
-			out := run(t, documents(t, "testdata/base.yaml", in))
-			checkWithHAProxy(t, out.preview)
-			for _, file := range []struct{ name, text string }{
-				{"model.yaml", out.model(t)}, {"status.yaml", out.status(t)}, {"files.txt", out.files()},
-			} {
-				compare(t, filepath.Join(dir, file.name), file.text)
-			}
-		})
-	}
-}
-
-func compare(t *testing.T, name, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
+	goldentest.Cases(t, func(t *testing.T, folder string) {
+		out := run(t, documents(t, "testdata/base.yaml", filepath.Join(folder, "in.yaml")))
+		checkWithHAProxy(t, out.preview)
+		for _, file := range []struct{ name, text string }{
+			{"model.yaml", out.model(t)}, {"status.yaml", out.status(t)}, {"files.txt", out.files()},
+		} {
+			goldentest.Compare(t, filepath.Join(folder, file.name), file.text)
 		}
-		return
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatalf("%v: write it with make golden, and review it", err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	})
 }
 
 // TestShuffledObjectsGiveTheSameBytes: nothing depends on the order in which objects are written.
