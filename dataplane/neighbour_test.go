@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ type container struct {
 	ended  chan struct{}
 	over   chan struct{}
 	last   chan struct{} // closed, it is not started again
-	starts int
+	starts atomic.Int64
 }
 
 const (
@@ -70,7 +71,7 @@ func (c *container) keep() {
 			c.lab.Error(err)
 			return
 		}
-		c.starts++
+		c.starts.Add(1)
 		done := make(chan struct{})
 		go func() {
 			_ = cmd.Wait()
@@ -223,7 +224,7 @@ func TestAKilledHAProxyOfAnotherContainerIsBackWithEverything(t *testing.T) {
 			}
 			l.within(patience, "the old one is gone", func() bool { return l.get(address, "j") != "b" })
 			l.within(patience, "it answers again", func() bool { return l.get(address, "j") == "b" })
-			t.Logf("back after %s, start %d", time.Since(start), c.starts)
+			t.Logf("back after %s, start %d", time.Since(start), c.starts.Load())
 			l.backend("two", l.endpoint("c", 2))
 			l.route("k", "one")
 			l.applies()
@@ -298,8 +299,8 @@ func TestAControllerThatDiesAgainAndAgainIsNotNoticed(t *testing.T) {
 	l.applies()
 	close(stop)
 	<-stopped
-	if len(failed) > 0 || c.starts != 1 {
-		t.Errorf("%d requests failed (%v), %d starts", len(failed), failed[:min(3, len(failed))], c.starts)
+	if len(failed) > 0 || c.starts.Load() != 1 {
+		t.Errorf("%d requests failed (%v), %d starts", len(failed), failed[:min(3, len(failed))], c.starts.Load())
 	}
 }
 
@@ -324,7 +325,7 @@ func TestAGenerationThatNobodySawHAProxyRunIsNotStartedFrom(t *testing.T) {
 	d.behind.wait(d)
 	d.release()
 	l.killAll()
-	l.within(patience, "it does not come up", func() bool { return c.starts > 2 })
+	l.within(patience, "it does not come up", func() bool { return c.starts.Load() > 2 })
 	l.start()
 	l.within(patience, "it serves the last good one", func() bool { return l.get(address, "h") == "a" })
 	l.route("k", "two")

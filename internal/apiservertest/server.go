@@ -60,6 +60,9 @@ type Tests struct{ M *testing.M }
 
 // Run runs the tests and ends the Server.
 func (t Tests) Run() int {
+	// Before anything runs: neither has a lock.
+	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	code := t.M.Run()
 	if shared.server != nil {
 		if err := shared.server.stop(); err != nil {
@@ -101,8 +104,6 @@ func Start(t testing.TB, definitions bool) *Server {
 }
 
 func start(definitions bool) (*Server, error) {
-	ctrllog.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
 	programs, err := programs()
 	if err != nil {
 		return nil, err

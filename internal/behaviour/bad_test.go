@@ -101,9 +101,9 @@ func TestB21WhatIsNotServedOnAPortLeavesTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	w := Run(t, listeners(`
   - {name: https, port: 443, protocol: HTTPS, hostname: a.ex.com, tls: {certificateRefs: [{name: a}]}}
-  - {name: pass, port: 443, protocol: TLS, hostname: pass.ex.com, tls: {mode: Passthrough}}
+  - {name: pass, port: 443, protocol: TLS, hostname: pass.ex.com, tls: {mode: Terminate, certificateRefs: [{name: missing}]}}
   - {name: http, port: 80, protocol: HTTP}
-  - {name: tcp, port: 82, protocol: TCP}
+  - {name: udp, port: 82, protocol: UDP}
 `)+certificate("a", "a.ex.com")+route("all", "rules:\n"+sticky("/", "one", "{cookie: {}}"))+`---
 apiVersion: gateway.networking.k8s.io/v1
 kind: TLSRoute
@@ -119,10 +119,13 @@ spec:
 		}
 	}
 	if a := w.ask(t, request{host: "pass.ex.com", target: "/", tls: true}); a.err == nil {
-		t.Errorf("the listener that is not built answers: %s", a.outcome())
+		t.Errorf("the listener without a certificate answers: %s", a.outcome())
 	}
-	if got := w.condition(t, "Gateway default/gw", "Accepted"); got.Reason != "ListenersNotValid" || !strings.Contains(got.Message, "pass") {
+	if got := w.condition(t, "Gateway default/gw", "Accepted"); got.Reason != "ListenersNotValid" || !strings.Contains(got.Message, "udp") {
 		t.Errorf("Accepted is %s, %s: %s", got.Status, got.Reason, got.Message)
+	}
+	if got := w.listenerCondition(t, "gw", "pass", "Programmed"); got.Status != "False" {
+		t.Errorf("the listener without a certificate is Programmed: %+v", got)
 	}
 }
 

@@ -11,18 +11,12 @@ import (
 )
 
 // TestB81NoListenerTakesAProxyHeaderUnasked: what claims another client's address is not served, on any port; clients
-// without it are, the probe answers, and a route for TLS is refused alone.
+// without it are, the probe answers, and TLS is passed through.
 func TestB81NoListenerTakesAProxyHeaderUnasked(t *testing.T) {
 	t.Parallel()
-	w := Run(t, listeners(twoPorts+"  - {name: pass, port: 444, protocol: TLS, tls: {mode: Passthrough}}\n")+certificate("cert", "x.example")+route("all", "rules:\n"+sticky("/", "one", "{cookie: {name: c}}"))+`---
-apiVersion: gateway.networking.k8s.io/v1
-kind: TLSRoute
-metadata: {name: pass}
-spec:
-  parentRefs: [{name: gw, sectionName: pass}]
-  hostnames: [pass.example]
-  rules: [{backendRefs: [{name: one, port: 80}]}]
-`, pods("one", 2), trusting("10.0.0.0/8"))
+	w := Run(t, listeners(twoPorts+"  - {name: pass, port: 444, protocol: TLS, tls: {mode: Passthrough}}\n")+certificate("cert", "x.example")+
+		route("all", "rules:\n"+sticky("/", "one", "{cookie: {name: c}}"))+tlsRoute("pass", "pass", "pass.example", "{name: own, port: 80}"),
+		pods("one", 2), connecting("own", 1, newAuthority().server("own.internal")), trusting("10.0.0.0/8"))
 	const http = "GET / HTTP/1.1\r\nHost: x.example\r\nConnection: close\r\n\r\n"
 	headers := map[string]string{
 		"version 1": "PROXY TCP4 6.6.6.6 7.7.7.7 1 2\r\n",
@@ -57,10 +51,8 @@ spec:
 		}
 		serves("after " + name)
 	}
-	if got := w.condition(t, "TLSRoute default/pass", "Accepted"); got.Status == "True" {
-		if a := w.ask(t, request{host: "pass.example", target: "/", tls: true, port: 444}); a.err != nil {
-			t.Errorf("the TLSRoute is accepted, and not served: %v", a.err)
-		}
+	if got := w.greeted(t, connection{port: 444, sni: "pass.example"}); got != "own-1 TLS for pass.example" {
+		t.Errorf("what is passed through: %s", got)
 	}
 }
 
